@@ -1,0 +1,83 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Why a call was not admitted. Test with [errors.Is]; read the numbers from
+// [*Error] with [errors.As].
+var (
+	// ErrTooLarge: the cost is more than the limit can ever admit. Waiting
+	// does not help; ask for less, or raise the limit.
+	ErrTooLarge = errors.New("cost can never be admitted")
+
+	// ErrQueueFull: as many callers wait already as the limiter allows.
+	ErrQueueFull = errors.New("the line is full")
+
+	// ErrWaitTooLong: the wait would outlast the caller's deadline, or the
+	// longest wait the limiter was given.
+	ErrWaitTooLong = errors.New("the wait is too long")
+
+	// ErrLimited: there is no credit at this moment, and the caller asked not
+	// to wait.
+	ErrLimited = errors.New("no credit now")
+
+	// ErrCanceled: the caller's context ended in the line.
+	ErrCanceled = errors.New("gave up waiting")
+
+	// ErrInvalid: a negative cost.
+	ErrInvalid = errors.New("negative cost")
+
+	// ErrBackwards: an instant earlier than the last one, given to a bare
+	// [Bucket] or [GCRA].
+	ErrBackwards = errors.New("time went backwards")
+)
+
+// Error says why a call was not admitted, in numbers. It holds nothing of the
+// call itself. It matches its Reason, and its Cause where a context ended or
+// its deadline was the bound, under [errors.Is].
+type Error struct {
+	Reason    error         // one of the package's Err values
+	Cause     error         // the context's error, or nil
+	Dimension string        // the limit that decided, "in-flight", "pause", or "line"
+	Cost      int64         // what was asked of it, in its unit
+	Capacity  int64         // the most it could admit, in its unit
+	Wait      time.Duration // how long it would have taken from then, under no other use; 0 unknown
+	Earliest  time.Time     // the instant it could have gone; zero unknown
+	Waited    time.Duration // how long the caller stood in the line
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("limit: %v: %s: cost %d, capacity %d", e.Reason, e.Dimension, e.Cost, e.Capacity)
+	if e.Wait > 0 {
+		s += fmt.Sprintf(", could go in %v", e.Wait)
+	}
+	if e.Waited > 0 {
+		s += fmt.Sprintf(", waited %v", e.Waited)
+	}
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap lets [errors.Is] see the reason and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Cause}
+}
+
+// ConfigError names an option that cannot be.
+type ConfigError struct {
+	Field   string // for example "Limits[1].Rate.N"
+	Value   any
+	Problem string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("limit: %s is %v: %s", e.Field, e.Value, e.Problem)
+}

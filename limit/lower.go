@@ -1,0 +1,127 @@
+package limit
+
+import "time"
+
+// Sent notes that an attempt under this reservation leaves now. What the other
+// side says of its balance on that attempt is handed to [Reservation.Lower].
+// Calling it again, for a further attempt, moves the note.
+func (r Reservation) Sent() {
+	if r.l == nil {
+		return
+	}
+	l := r.l
+	l.mu.Lock()
+	if e := l.open.get(r.i, r.seq); e != nil {
+		now := l.now()
+		l.marks.settle(l)
+		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
+		l.marks.push(r, now)
+	}
+	l.mu.Unlock()
+}
+
+// Lower tells the limit of that name that the other side, on the attempt noted
+// by [Reservation.Sent], had remaining units left. Credit can only fall by it:
+//
+//	bound = remaining + rate*(now - sent) - debits since + refunds since
+//	level = min(level, bound)
+//
+// The balance was true when the attempt was admitted there; since then it
+// refilled at the rate and was charged for what left later. Stale and
+// out-of-order readings need no special case: each carries its own instant and
+// sums. Debits made within 250 ms after sending may be in the reading already
+// and are not counted again. Two rules that look simpler are wrong:
+// min(level, remaining) throws away what refilled while a slow answer ran, and
+// remaining less everything in flight charges each call twice.
+//
+// own is what this attempt still holds that the other side did not charge: its
+// cost if it was refused, else the zero Cost. Lower reports whether credit
+// fell. It does nothing for an unknown name or without Sent.
+func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
+	if r.l == nil {
+		return false
+	}
+	l := r.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, b := l.open.get(r.i, r.seq), l.find(name)
+	if e == nil || b == nil || !e.mark.set {
+		return false
+	}
+	now := l.now()
+	b.advance(now)
+	l.marks.settle(l)
+	since := Cost{}
+	if e.mark.fixed {
+		since = l.debits.minus(e.mark.debits)
+	}
+	back := l.refunds.minus(e.mark.refunds)
+	units := max(-MaxUnits, min(remaining, MaxUnits)) - b.unit.of(own)
+	level := mulSigned(units, b.w).
+		add(mul(b.n, uint64(now-e.mark.at))).
+		sub(mulSigned(b.unit.of(since), b.w)).
+		add(mulSigned(b.unit.of(back), b.w))
+	if !level.less(b.level) {
+		return false
+	}
+	b.lower(level)
+	return true
+}
+
+// Drain tells the limit of that name that the other side refused and wants d
+// waited: after d it holds what the refused call needs, which that call keeps
+// reserved, and nothing for anybody else. So credit falls to what will be
+// nothing at d from now. It reports whether credit fell.
+func (l *Limiter) Drain(name string, d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.find(name)
+	if b == nil {
+		return false
+	}
+	b.advance(l.now())
+	level := wide{}.sub(mul(b.n, uint64(max(0, d))))
+	if !level.less(b.level) {
+		return false
+	}
+	b.lower(level)
+	return true
+}
+
+// markQueue holds marks that are younger than settleTime, oldest first.
+type markQueue struct {
+	young []youngMark
+	first int
+}
+
+type youngMark struct {
+	r  Reservation
+	at int64
+}
+
+func (q *markQueue) push(r Reservation, at int64) {
+	if q.first > 64 && q.first*2 > len(q.young) {
+		q.young = append(q.young[:0], q.young[q.first:]...)
+		q.first = 0
+	}
+	q.young = append(q.young, youngMark{r, at})
+}
+
+// settle fixes the debits of marks that are old enough. It runs before every
+// debit, so each mark holds just those of its first 250 ms.
+func (q *markQueue) settle(l *Limiter) {
+	if len(q.young) == 0 {
+		return
+	}
+	for q.first < len(q.young) {
+		m := q.young[q.first]
+		if l.last-m.at <= settleTime {
+			return
+		}
+		q.first++
+		if e := l.open.get(m.r.i, m.r.seq); e != nil && e.mark.at == m.at && !e.mark.fixed {
+			e.mark.debits, e.mark.fixed = l.debits, true
+		}
+	}
+	q.young, q.first = q.young[:0], 0
+}
