@@ -41,7 +41,9 @@ func (t *Transport) CloseIdleConnections() {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := newCall(t, req)
 	if c.err = c.buffer(); c.err != nil {
-		c.reason = errorReason(req, c.err, false)
+		if c.reason = errorReason(req, c.err, false); c.reason == Answered {
+			c.reason = Broken
+		}
 		return c.finish()
 	}
 	c.attempt()
