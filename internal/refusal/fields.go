@@ -1,0 +1,407 @@
+package refusal
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// maxWord bounds a code, type or status. Longer ones are not words.
+const maxWord = 128
+
+// fields are the members of an error body that any rule looks at.
+type fields struct {
+	failed     bool // there is an error at all
+	code       string
+	typ        string
+	status     string // a word, as in Google API errors
+	httpStatus string // digits
+	message    string
+	param      string
+
+	retryDelay  time.Duration
+	quotaIDs    []string // of Google's QuotaFailure, at most maxQuotas
+	quotaZero   bool     // a quotaValue of "0"
+	upstream    bool     // OpenRouter: another provider refused
+	headerLimit string   // OpenRouter: metadata.headers["X-RateLimit-Limit"]
+}
+
+const maxQuotas = 16
+
+// A node is a place in an error body whose members mean something.
+type node uint8
+
+const (
+	skip       node = iota // nothing in here is read
+	root                   // the whole body
+	errorObj               // "error"
+	errorList              // "errors", an array of error objects
+	response               // "response" of a response.failed event
+	metadata               // error.metadata (OpenRouter)
+	headersObj             // error.metadata.headers (OpenRouter)
+	details                // error.details (Google), an array
+	detail                 // one of them
+	violations             // detail.violations, an array
+	violation              // one of them
+)
+
+// child says what the member key of an object at n leads to.
+func child(n node, key string) node {
+	switch n {
+	case root:
+		switch key {
+		case "error":
+			return errorObj
+		case "errors":
+			return errorList
+		case "response":
+			return response
+		}
+	case response:
+		if key == "error" {
+			return errorObj
+		}
+	case errorObj:
+		switch key {
+		case "error": // a proxy wrapped the provider's error once more
+			return errorObj
+		case "metadata":
+			return metadata
+		case "details":
+			return details
+		}
+	case metadata:
+		if key == "headers" {
+			return headersObj
+		}
+	case detail:
+		if key == "violations" {
+			return violations
+		}
+	}
+	return skip
+}
+
+// element says what the elements of an array at n are.
+func element(n node) node {
+	switch n {
+	case root: // Gemini wraps the error of a list stream in a list
+		return root
+	case errorList:
+		return errorObj
+	case details:
+		return detail
+	case violations:
+		return violation
+	}
+	return skip
+}
+
+// read collects the fields of a body. Whatever cannot be read is left out.
+func read(body []byte) *fields {
+	if len(body) > MaxBody {
+		body = body[:MaxBody]
+	}
+	body = payload(body)
+	f := new(fields)
+	if len(body) == 0 {
+		return f
+	}
+	if body[0] != '{' && body[0] != '[' {
+		// A plain sentence is an error body too; binary is not.
+		if bytes.IndexByte(body, 0) < 0 {
+			f.message = string(body)
+		}
+		return f
+	}
+	var top fields // members beside "error"
+	w := walker{b: body, err: f, top: &top}
+	w.value(root, 0)
+	if !f.failed {
+		// No "error" object: Mistral, Cohere, Bedrock and NVIDIA put the
+		// members at the top. On a 2xx that needs one of the two signs.
+		failed := strings.EqualFold(top.typ, "error") || top.status == "error"
+		*f = top
+		f.failed = failed || w.object == "error"
+	} else {
+		if f.code == "" {
+			f.code = top.code
+		}
+		if f.httpStatus == "" {
+			f.httpStatus = top.httpStatus
+		}
+	}
+	// A proxy may put the provider's whole JSON into its own message.
+	if m := strings.TrimLeft(f.message, " \n\t\r"); strings.HasPrefix(m, "{") {
+		inner := fields{}
+		w := walker{b: []byte(m), err: &inner, top: &fields{}}
+		w.value(root, 0)
+		if inner.failed {
+			if inner.code == "" {
+				inner.code = f.code
+			}
+			*f = inner
+		}
+	}
+	return f
+}
+
+// payload strips what may stand before the JSON: a byte order mark, blanks
+// (DeepSeek's keep-alive lines), and the framing of a server-sent event.
+func payload(b []byte) []byte {
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	b = bytes.TrimLeft(b, " \t\r\n")
+	for bytes.HasPrefix(b, []byte("event:")) || bytes.HasPrefix(b, []byte("id:")) || bytes.HasPrefix(b, []byte(":")) {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			return nil
+		}
+		b = bytes.TrimLeft(b[i:], " \t\r\n")
+	}
+	if bytes.HasPrefix(b, []byte("data:")) {
+		b = bytes.TrimLeft(b[len("data:"):], " \t")
+	}
+	return b
+}
+
+// maxDepth bounds the recursion. Real error bodies are five deep.
+const maxDepth = 64
+
+// A walker visits a JSON text once, from the left, and stops where the text
+// stops making sense. What was read until there counts.
+//
+// encoding/json would refuse a truncated body as a whole, and the message that
+// matters is in its first bytes.
+type walker struct {
+	b        []byte
+	i        int
+	err, top *fields
+	object   string // the top-level "object" member
+}
+
+func (w *walker) space() {
+	for w.i < len(w.b) {
+		switch w.b[w.i] {
+		case ' ', '\t', '\r', '\n':
+			w.i++
+		default:
+			return
+		}
+	}
+}
+
+// value reads the value at w.i. It is false where reading must end.
+func (w *walker) value(n node, depth int) bool {
+	w.space()
+	if w.i >= len(w.b) || depth > maxDepth {
+		return false
+	}
+	switch w.b[w.i] {
+	case '{':
+		return w.members(n, depth)
+	case '[':
+		w.i++
+		e := element(n)
+		for {
+			w.space()
+			if w.i < len(w.b) && w.b[w.i] == ']' {
+				w.i++
+				return true
+			}
+			if !w.value(e, depth+1) {
+				return false
+			}
+			w.space()
+			if w.i < len(w.b) && w.b[w.i] == ',' {
+				w.i++
+			}
+		}
+	}
+	_, _, ok := w.scalar()
+	return ok
+}
+
+func (w *walker) members(n node, depth int) bool {
+	w.i++
+	if n == errorObj {
+		w.err.failed = true
+	}
+	for {
+		w.space()
+		if w.i >= len(w.b) {
+			return false
+		}
+		switch w.b[w.i] {
+		case '}':
+			w.i++
+			return true
+		case ',':
+			w.i++
+			continue
+		}
+		key, isString, ok := w.scalar()
+		if !ok || !isString {
+			return false
+		}
+		w.space()
+		if w.i >= len(w.b) || w.b[w.i] != ':' {
+			return false
+		}
+		w.i++
+		w.space()
+		if w.i >= len(w.b) {
+			return false
+		}
+		k := ""
+		if n != skip && len(key) <= maxWord {
+			k = text(key)
+		}
+		if c := w.b[w.i]; c == '{' || c == '[' {
+			if !w.value(child(n, k), depth+1) {
+				return false
+			}
+			continue
+		}
+		v, isString, ok := w.scalar()
+		if !ok {
+			return false
+		}
+		w.set(n, k, v, isString)
+	}
+}
+
+// scalar reads a string (without its quotes, escapes as they stand) or a bare
+// word. An unfinished one is not read at all: "try again in 17m" may have been
+// going on "31s".
+func (w *walker) scalar() (raw []byte, isString, ok bool) {
+	if w.b[w.i] != '"' {
+		start := w.i
+		for w.i < len(w.b) {
+			switch w.b[w.i] {
+			case ',', '}', ']', ' ', '\t', '\r', '\n':
+				return w.b[start:w.i], false, w.i > start
+			case '"', ':', '{', '[':
+				return nil, false, false
+			}
+			w.i++
+		}
+		return nil, false, false
+	}
+	start := w.i + 1
+	for i := start; ; {
+		q := bytes.IndexByte(w.b[i:], '"')
+		if q < 0 {
+			w.i = len(w.b)
+			return nil, true, false
+		}
+		i += q
+		// The quote ends the string unless an odd number of backslashes
+		// stands before it.
+		back := i
+		for back > start && w.b[back-1] == '\\' {
+			back--
+		}
+		if (i-back)%2 == 0 {
+			w.i = i + 1
+			return w.b[start:i], true, true
+		}
+		i++
+	}
+}
+
+// text decodes the inside of a JSON string. Faulty escapes leave it as it is.
+func text(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
+	}
+	quoted := append(append(append(make([]byte, 0, len(raw)+2), '"'), raw...), '"')
+	var s string
+	if json.Unmarshal(quoted, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
+// set keeps one scalar member.
+func (w *walker) set(n node, key string, raw []byte, isString bool) {
+	f := w.err
+	switch n {
+	case root:
+		f = w.top
+		switch key {
+		case "error", "detail", "title":
+			// xAI and Hugging Face: the error is a string.
+			if isString && key == "error" && len(raw) > 0 {
+				w.err.failed = true
+				w.err.message = text(raw)
+			} else if isString && f.message == "" {
+				f.message = text(raw)
+			}
+			return
+		case "object":
+			w.object = string(raw)
+			return
+		}
+		f.common(key, raw, isString)
+	case errorObj:
+		f.common(key, raw, isString)
+	case metadata:
+		if key == "provider_name" || key == "raw" {
+			f.upstream = true
+		}
+	case headersObj:
+		if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
+			f.headerLimit = string(raw)
+		}
+	case detail:
+		if key == "retryDelay" && isString && len(raw) <= maxWord {
+			if d, rest, ok := duration(string(raw)); ok && rest == "" {
+				f.retryDelay = max(f.retryDelay, d)
+			}
+		}
+	case violation:
+		switch key {
+		case "quotaId":
+			if len(f.quotaIDs) < maxQuotas && len(raw) <= 2*maxWord {
+				f.quotaIDs = append(f.quotaIDs, string(raw))
+			}
+		case "quotaValue":
+			f.quotaZero = f.quotaZero || string(raw) == "0"
+		}
+	}
+}
+
+// common keeps the members that error objects of all providers share.
+func (f *fields) common(key string, raw []byte, isString bool) {
+	word := ""
+	if len(raw) <= maxWord && (isString || len(raw) > 0 && raw[0] >= '0' && raw[0] <= '9') {
+		word = text(raw)
+	}
+	switch key {
+	case "code":
+		if f.code == "" {
+			f.code = word
+		}
+	case "error_code": // Anthropic: narrower than the type beside it
+		f.code = word
+	case "type", "error_type", "__type":
+		if isString {
+			f.typ = word
+		}
+	case "status", "statusCode":
+		if isString && (word == "" || word[0] < '0' || word[0] > '9') {
+			f.status = word
+		} else {
+			f.httpStatus = word
+		}
+	case "param":
+		if isString {
+			f.param = word
+		}
+	case "message", "Message":
+		if isString {
+			f.message = text(raw)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package refusal
+
+import (
+	"strconv"
+	"time"
+)
+
+// The classes of a refusal, [Verdict.Class].
+const (
+	RateLimit = "rate_limit" // too fast for this limit; waiting helps
+	Quota     = "quota"      // money, credit, entitlement or a daily allowance is used up; waiting a little does not help
+	TooLarge  = "too_large"  // this request is larger than anything the limit or the model admits
+	Overload  = "overload"   // shared capacity, not the caller's own limit
+	Server    = "server"     // the provider failed
+	Timeout   = "timeout"    // the provider or a proxy gave up waiting
+	Invalid   = "invalid"    // the request itself is at fault
+)
+
+// MaxBody is how many bytes of a body Classify looks at; the rest is ignored.
+// Errors are short. Those that are not echo the caller's own input.
+const MaxBody = 256 << 10
+
+// A Verdict is what one refusal means. The zero value means: not a refusal, or
+// nothing is known about it.
+type Verdict struct {
+	// Class is one of the constants above, or "" when neither body nor status
+	// tells.
+	Class string
+	// Retryable: may the very same request succeed within minutes without
+	// anybody acting? A daily allowance that is used up is not retryable,
+	// although midnight will come.
+	Retryable bool
+	// Account: the reason is billing or entitlement of the whole account (or
+	// of the project the key belongs to), so no other call of it can succeed
+	// either.
+	Account bool
+	// Wait is the time the body asks for, rounded up to the nanosecond; of
+	// several the longest. 0 is unknown. It is 0 for what is not retryable:
+	// providers offer waits of seconds even with a used-up daily allowance.
+	Wait time.Duration
+	// Dimension is the limit that refused: "requests", "tokens", "input",
+	// "output", or "" when the body does not say.
+	Dimension string
+	// Code and Type are the provider's own words, as given, "" when missing
+	// or longer than 128 bytes. A numeric code is given in its digits.
+	Code, Type string
+	// Status is the word of a Google API error ("RESOURCE_EXHAUSTED"), or "".
+	Status string
+	// Limit, Used and Requested are the numbers of the sentence "Limit 30000,
+	// Used 29937, Requested 385", in units of Dimension. 0 is unknown, except
+	// that an account not entitled at all has Limit 0 and the class Quota.
+	Limit, Used, Requested int64
+	// Known is false when the body said nothing usable. Class and Retryable
+	// are then those of the status alone.
+	Known bool
+}
+
+// Classify judges a refusal by its HTTP status and body. The body may be
+// truncated, compressed, empty or of any size. A status of 0 or 2xx is that of
+// an error found inside a stream: then a numeric code in the body takes the
+// status's place, and a body without an error gives the zero Verdict.
+func Classify(status int, body []byte) Verdict {
+	f := read(body)
+	if !f.failed && status < 400 {
+		return Verdict{}
+	}
+	v := Verdict{Code: f.code, Type: f.typ, Status: f.status}
+	status = f.effective(status)
+
+	s := sentence(f.message)
+	v.Limit, v.Used, v.Requested = s.numbers()
+	if n, ok := plainInt(f.headerLimit); ok && v.Limit == 0 {
+		v.Limit = n
+	}
+	if n, m, ok := s.promptTooLong(); ok {
+		v.Requested, v.Limit = n, m
+	}
+
+	r, known := judge(status, f, s, v)
+	v.Class, v.Retryable, v.Account, v.Known = r.class, r.retryable, r.account, known
+	v.Dimension = dimension(f, s)
+	if v.Retryable {
+		v.Wait = max(s.wait(), f.retryDelay)
+		if v.Wait > 0 {
+			v.Known = true
+		}
+	}
+	return v
+}
+
+// effective is the status to judge by: the HTTP status if it is an error, else
+// the numeric code that a stream carries in its body.
+func (f *fields) effective(status int) int {
+	if status >= 400 {
+		return status
+	}
+	for _, s := range [...]string{f.code, f.httpStatus} {
+		if n, err := strconv.Atoi(s); err == nil && n >= 400 && n <= 599 {
+			return n
+		}
+	}
+	return 0
+}
+
+func plainInt(s string) (int64, bool) {
+	if s == "" || s[0] < '0' || s[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}

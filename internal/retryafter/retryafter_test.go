@@ -1,0 +1,247 @@
+package retryafter
+
+import (
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 9, 19, 12, 0, 0, 0, time.UTC)
+
+func header(lines ...string) http.Header {
+	h := http.Header{}
+	for _, l := range lines {
+		name, value, _ := strings.Cut(l, ":")
+		h.Add(name, value)
+	}
+	return h
+}
+
+func TestParse(t *testing.T) {
+	const none = time.Duration(-1)
+	for _, c := range []struct {
+		name    string
+		lines   []string
+		precise time.Duration // none: nothing could be read
+		longest time.Duration // 0: the same as precise
+	}{
+		{"absent", nil, none, 0},
+		{"B013 zero is a wait", []string{"Retry-After: 0"}, 0, 0},
+		{"B024 IMF-fixdate", []string{"Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"B024 RFC 850", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"B024 asctime", []string{"Retry-After: Sat Sep 19 12:00:05 2026"}, 5 * time.Second, 0},
+		{"B024 asctime, one digit day", []string{"Retry-After: Thu Oct  1 12:00:00 2026"}, 12 * 24 * time.Hour, 0},
+		{"B024 past date", []string{"Retry-After: Fri, 31 Dec 1999 23:59:59 GMT"}, 0, 0},
+		{"B024 far date saturates", []string{"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"}, Max, 0},
+		{"B024 RFC 850 zone is not guessed", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 PST"}, none, 0},
+		{"B024 RFC 850 numeric zone", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 GMT-8"}, none, 0},
+		{"B024 half a date", []string{"Retry-After: Sat, 19 Sep 2026"}, none, 0},
+		{"B024 measured against Date", []string{"Date: Sat, 19 Sep 2026 11:59:00 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 65 * time.Second, 0},
+		{"B024 rubbish Date", []string{"Date: yesterday", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"B024 two Dates", []string{"Date: Sat, 19 Sep 2026 11:59:00 GMT", "Date: Sat, 19 Sep 2026 12:00:05 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"B025 seconds", []string{"Retry-After: 2"}, 2 * time.Second, 0},
+		{"B025 milliseconds", []string{"Retry-After-Ms: 2"}, 2 * time.Millisecond, 0},
+		{"B026 fraction", []string{"Retry-After: 1.5"}, 1500 * time.Millisecond, 0},
+		{"B026 fraction only", []string{"Retry-After: .5"}, 500 * time.Millisecond, 0},
+		{"B026 nine digits", []string{"Retry-After: 0.000000001"}, 1, 0},
+		{"B026 rounded up", []string{"Retry-After: 0.0000000001"}, 1, 0},
+		{"B026 rounded up late", []string{"Retry-After: 1.0000000000000000000000000000001"}, time.Second + 1, 0},
+		{"B026 zeros are not rounded up", []string{"Retry-After: 1.00000000000000"}, time.Second, 0},
+		{"B026 ms fraction", []string{"Retry-After-Ms: 1573.4"}, 1573400 * time.Microsecond, 0},
+		{"B027 plus", []string{"Retry-After: +3"}, none, 0},
+		{"B027 minus", []string{"Retry-After: -1"}, none, 0},
+		{"B027 minus zero", []string{"Retry-After: -0"}, none, 0},
+		{"B027 unit", []string{"Retry-After: 3s"}, none, 0},
+		{"B027 long unit", []string{"Retry-After: 3 seconds"}, none, 0},
+		{"B027 exponent", []string{"Retry-After: 1e3"}, none, 0},
+		{"B027 hex", []string{"Retry-After: 0x10"}, none, 0},
+		{"B027 underscore", []string{"Retry-After: 1_000"}, none, 0},
+		{"B027 thousands", []string{"Retry-After: 1,000"}, none, 0},
+		{"B027 list", []string{"Retry-After: 5, 10"}, none, 0},
+		{"B027 NaN", []string{"Retry-After: NaN"}, none, 0},
+		{"B027 Inf", []string{"Retry-After: Inf"}, none, 0},
+		{"B027 dot", []string{"Retry-After: ."}, none, 0},
+		{"B027 trailing dot", []string{"Retry-After: 5."}, none, 0},
+		{"B027 two dots", []string{"Retry-After: 1.2.3"}, none, 0},
+		{"B027 inner space", []string{"Retry-After: 1 2"}, none, 0},
+		{"B027 other digits", []string{"Retry-After: ٣"}, none, 0},
+		{"B027 quoted", []string{`Retry-After: "3"`}, none, 0},
+		{"B027 text", []string{"Retry-After: soon"}, none, 0},
+		{"B027 empty", []string{"Retry-After:"}, none, 0},
+		{"B027 outer space", []string{"Retry-After: \t 3 \t"}, 3 * time.Second, 0},
+		{"B027 leading zeros", []string{"Retry-After: 0003"}, 3 * time.Second, 0},
+		{"B028 int64", []string{"Retry-After: 9223372036854775807"}, Max, 0},
+		{"B028 above int64", []string{"Retry-After: 99999999999999999999999999"}, Max, 0},
+		{"B028 above int64 with fraction", []string{"Retry-After: 99999999999999999999999999.9"}, Max, 0},
+		{"B028 wraps in nanoseconds", []string{"Retry-After: 18446744074"}, Max, 0},
+		{"B028 ms", []string{"Retry-After-Ms: 9223372036854775807"}, Max, 0},
+		{"lines: longest", []string{"Retry-After: 3", "Retry-After: 7", "Retry-After: 5"}, 7 * time.Second, 0},
+		{"lines: rubbish beside", []string{"Retry-After: soon", "Retry-After: 7", "Retry-After: -9"}, 7 * time.Second, 0},
+		{"lines: date and seconds", []string{"Retry-After: Sat, 19 Sep 2026 12:00:05 GMT", "Retry-After: 3"}, 5 * time.Second, 0},
+		{"ms is precise, seconds are longest", []string{"Retry-After-Ms: 1500", "Retry-After: 9"}, 1500 * time.Millisecond, 9 * time.Second},
+		{"ms above seconds", []string{"Retry-After-Ms: 9500", "Retry-After: 9"}, 9500 * time.Millisecond, 0},
+		{"ms zero says nothing", []string{"Retry-After-Ms: 0", "Retry-After: 1"}, time.Second, 0},
+		{"ms zero alone says nothing", []string{"Retry-After-Ms: 0"}, none, 0},
+		{"ms rubbish", []string{"Retry-After-Ms: soon", "Retry-After: 2"}, 2 * time.Second, 0},
+		{"ms fine, seconds rubbish", []string{"Retry-After-Ms: 2", "Retry-After: soon"}, 2 * time.Millisecond, 0},
+		{"ms span is refused in Retry-After-Ms", []string{"Retry-After-Ms: 00:00:01"}, none, 0},
+		{"x-ms", []string{"X-Ms-Retry-After-Ms: 100"}, 100 * time.Millisecond, 0},
+		{"x-ms span", []string{"X-Ms-Retry-After-Ms: 00:00:00.033"}, 33 * time.Millisecond, 0},
+		{"x-ms span, days", []string{"X-Ms-Retry-After-Ms: 1.02:03:04.5"}, 26*time.Hour + 3*time.Minute + 4500*time.Millisecond, 0},
+		{"x-ms span, seven digits", []string{"X-Ms-Retry-After-Ms: 00:01:00.0000001"}, time.Minute + 100, 0},
+		{"x-ms span saturates", []string{"X-Ms-Retry-After-Ms: 99999999.00:00:00"}, Max, 0},
+		{"x-ms span negative", []string{"X-Ms-Retry-After-Ms: -00:00:01"}, none, 0},
+		{"x-ms span, 61 s", []string{"X-Ms-Retry-After-Ms: 00:00:61"}, none, 0},
+		{"x-ms span, 24 h", []string{"X-Ms-Retry-After-Ms: 24:00:00"}, none, 0},
+		{"x-ms span, short", []string{"X-Ms-Retry-After-Ms: 0:01:00"}, none, 0},
+		{"x-ms span, loose end", []string{"X-Ms-Retry-After-Ms: 00:01:001"}, none, 0},
+		{"x-ms and ms: longer", []string{"X-Ms-Retry-After-Ms: 100", "Retry-After-Ms: 200"}, 200 * time.Millisecond, 0},
+		{"D23 hour", []string{"Retry-After: 3600"}, time.Hour, 0},
+		{"D23 epoch seconds", []string{"Retry-After: 1789819230"}, 30 * time.Second, 0},
+		{"D23 epoch just gone", []string{"Retry-After: 1789819195"}, 0, 0},
+		{"D23 epoch long gone stays a delay", []string{"Retry-After: 1234567890"}, 1234567890 * time.Second, 0},
+		{"D23 epoch next year stays a delay", []string{"Retry-After: 1820000000"}, 1820000000 * time.Second, 0},
+		{"D23 saturates", []string{"Retry-After: 99999999999"}, Max, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := Wait{}
+			if c.precise != none {
+				want = Wait{Precise: c.precise, Longest: max(c.precise, c.longest), OK: true}
+			}
+			if got := Parse(header(c.lines...), noon); got != want {
+				t.Errorf("Parse(%q) = %+v, want %+v", c.lines, got, want)
+			}
+		})
+	}
+}
+
+// A two-digit year is never more than fifty years ahead (RFC 9110 5.6.7).
+func TestParseDateCentury(t *testing.T) {
+	for _, c := range []struct {
+		now  int
+		text string
+		want int
+	}{
+		{1994, "Sunday, 06-Nov-94 08:49:37 GMT", 1994},
+		{1994, "Sunday, 06-Nov-43 08:49:37 GMT", 2043},
+		{1994, "Sunday, 06-Nov-45 08:49:37 GMT", 1945},
+		{2026, "Sunday, 06-Nov-94 08:49:37 GMT", 1994},
+		{2026, "Sunday, 06-Nov-70 08:49:37 GMT", 2070},
+		{2099, "Sunday, 06-Nov-01 08:49:37 GMT", 2101},
+	} {
+		now := time.Date(c.now, 1, 1, 0, 0, 0, 0, time.UTC)
+		got, ok := ParseDate(c.text, now)
+		if !ok || got.Year() != c.want {
+			t.Errorf("in %d, ParseDate(%q) = %v, %v; want the year %d", c.now, c.text, got, ok, c.want)
+		}
+	}
+}
+
+func TestZeroNowIsTheLocalClock(t *testing.T) {
+	in := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	w := Parse(header("Retry-After: "+in), time.Time{})
+	if !w.OK || w.Precise < 50*time.Minute || w.Precise > time.Hour {
+		t.Errorf("an hour ahead reads as %+v", w)
+	}
+}
+
+// The oracle: exact rational arithmetic, rounded up, clamped to Max.
+func decimalOracle(s string, unit time.Duration) (time.Duration, bool) {
+	digit := false
+	for i, dots := 0, 0; i < len(s); i++ {
+		switch {
+		case s[i] == '.' && dots == 0 && i+1 < len(s):
+			dots++
+		case '0' <= s[i] && s[i] <= '9':
+			digit = true
+		default:
+			return 0, false
+		}
+	}
+	if !digit {
+		return 0, false
+	}
+	r, _ := new(big.Rat).SetString(s)
+	r.Mul(r, new(big.Rat).SetInt64(int64(unit)))
+	q, m := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
+	if m.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	if q.Cmp(big.NewInt(int64(Max))) > 0 {
+		return Max, true
+	}
+	return time.Duration(q.Int64()), true
+}
+
+func FuzzDecimal(f *testing.F) {
+	for _, s := range []string{"", "0", ".", ".5", "5.", "1.5", "00.10", "9223372036.854775807", "4611686018.427387903", "4611686018.5", "1e3", "+1", "1.0000000000001"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > 400 {
+			return // big.Rat would take the time, not the code under test
+		}
+		for _, unit := range []time.Duration{time.Second, time.Millisecond} {
+			got, ok := Decimal(s, unit)
+			want, wantOK := decimalOracle(s, unit)
+			if !ok {
+				got = 0
+			}
+			if got != want || ok != wantOK {
+				t.Errorf("Decimal(%q, %v) = %v, %v; want %v, %v", s, unit, got, ok, want, wantOK)
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"120", "1.5", "+5", "99999999999", "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
+		"Sun Nov  6 08:49:37 1994", "00:00:00.033", "9.23:59:59.9999999", "1789819230", "NaN", "",
+	} {
+		f.Add(s, "0", "", int64(noon.Unix()))
+		f.Add("3", s, s, int64(0))
+		f.Add("", "", s, int64(-1<<62))
+	}
+	f.Fuzz(func(t *testing.T, ra, ms, date string, now int64) {
+		at := time.Unix(now, 0)
+		h := http.Header{"Retry-After": {ra, ms}, "Retry-After-Ms": {ms}, "X-Ms-Retry-After-Ms": {date}, "Date": {date}}
+		w := Parse(h, at)
+		if w.Precise < 0 || w.Longest < w.Precise || w.Longest > Max || !w.OK && w != (Wait{}) {
+			t.Errorf("Parse(%v) = %+v", h, w)
+		}
+		// A further line never shortens what is waited for.
+		h["Retry-After"] = append(h["Retry-After"], "7")
+		if more := Parse(h, at); more.Longest < w.Longest || more.Longest < 7*time.Second {
+			t.Errorf("with a further line %+v became %+v", w, more)
+		}
+	})
+}
+
+func TestParseAllocatesNothing(t *testing.T) {
+	for _, h := range []http.Header{header(), header("Retry-After: 1.5", "Retry-After-Ms: 1500", "X-Ms-Retry-After-Ms: 00:00:01")} {
+		if n := testing.AllocsPerRun(100, func() { Parse(h, noon) }); n != 0 {
+			t.Errorf("Parse(%v) makes %v allocations", h, n)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		h    http.Header
+	}{
+		{"none", header()},
+		{"seconds", header("Retry-After: 20")},
+		{"date", header("Date: Sat, 19 Sep 2026 12:00:00 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Parse(c.h, noon)
+			}
+		})
+	}
+}

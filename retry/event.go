@@ -1,0 +1,109 @@
+package retry
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/refusal"
+)
+
+// An Event is what a hook is told.
+type Event struct {
+	Request  *http.Request  // the caller's; not to be changed
+	Response *http.Response // a copy with a readable, bounded body; nil if the attempt had no response
+	Err      error          // the attempt's own error; nil if it had a response
+	Attempt  int            // attempts made so far, from 1
+	Wait     time.Duration  // how long the call waits before the next attempt, from now; 0 in Done
+	Waited   time.Duration  // time slept in this call so far
+	Verdict  refusal.Verdict
+	Reason   Reason // why there is no further attempt; in Done only
+}
+
+// A Reason says why a call ended when it did. Its zero value is Answered.
+type Reason uint8
+
+const (
+	Answered    Reason = iota // the outcome is not one that is retried
+	Refused                   // the server, in header or body, says another attempt cannot succeed
+	Broken                    // an error that another attempt cannot mend
+	NotSafe                   // the request may have reached the server; see Options.IdempotentOnly
+	Exhausted                 // no attempts left
+	OneShot                   // the request body cannot be sent again
+	TooLong                   // the server orders a wait above Options.MaxWait
+	OutOfTime                 // the wait would outlast the context's deadline
+	Elapsed                   // the wait would outlast Options.MaxElapsed
+	NotAdmitted               // Options.Admit refused
+	Ended                     // the context ended
+)
+
+var reasons = [...]string{
+	Answered:    "answered",
+	Refused:     "the server says that another attempt cannot succeed",
+	Broken:      "the error is not one that another attempt can mend",
+	NotSafe:     "the request may have reached the server and is not idempotent",
+	Exhausted:   "no attempts left",
+	OneShot:     "the request body can be sent only once",
+	TooLong:     "the server orders a wait above MaxWait",
+	OutOfTime:   "the wait would outlast the context's deadline",
+	Elapsed:     "the wait would outlast MaxElapsed",
+	NotAdmitted: "the next attempt was not admitted",
+	Ended:       "the context ended",
+}
+
+// String returns the reason as part of a sentence.
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return "unknown reason"
+}
+
+// A Trace counts what the calls made with one context really did; see
+// [WithTrace]. Several calls may share it, as the hops of a redirect do. The zero
+// value is ready for use, also by several goroutines.
+type Trace struct {
+	mu       sync.Mutex
+	attempts int
+	waited   time.Duration
+	reason   Reason
+}
+
+// Attempts is the number of requests handed to the base transport.
+func (t *Trace) Attempts() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attempts
+}
+
+// Waited is the time slept between attempts.
+func (t *Trace) Waited() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waited
+}
+
+// Reason says why the latest call to end was not tried again.
+func (t *Trace) Reason() Reason {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reason
+}
+
+func (t *Trace) add(attempts int, waited time.Duration, r Reason) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attempts += attempts
+	t.waited += waited
+	t.reason = r
+}
+
+// held reports whether r kept a further attempt from being made that would
+// otherwise have been. An error then says so.
+func (r Reason) held() bool {
+	switch r {
+	case NotSafe, OneShot, OutOfTime, Elapsed, NotAdmitted:
+		return true
+	}
+	return false
+}

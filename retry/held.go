@@ -1,0 +1,153 @@
+package retry
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// heldBytes is how much of a refused response is read. Enough for any error
+	// body, and for the connection to be used again.
+	heldBytes = 64 << 10
+
+	// A body that trickles must not delay the next attempt. Reading is part of the
+	// wait: it may take as long as the wait, between these bounds.
+	heldAtLeast = 100 * time.Millisecond
+	heldAtMost  = time.Second
+)
+
+// held is the body of a response that may be retried: its beginning is read ahead,
+// and nothing of it is lost, as the caller may still get it.
+//
+// A goroutine reads up to heldBytes. It ends with the body, at the bound, or when
+// the body is closed.
+type held struct {
+	src io.ReadCloser
+
+	mu     sync.Mutex
+	grown  sync.Cond // buf, err or full changed
+	buf    []byte    // read ahead; only ever appended to
+	err    error     // how src ended; nil while it has not
+	full   bool      // the reading ahead has stopped
+	off    int       // bytes of buf that the caller has had
+	closed bool
+}
+
+// hold reads body ahead for at most d, or until stop is closed. When it has seen
+// the end of the body it has closed it, so that the connection is free during the
+// wait.
+func hold(body io.ReadCloser, d time.Duration, stop <-chan struct{}) *held {
+	h := &held{src: body}
+	h.grown.L = &h.mu
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.readAhead()
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-stop:
+	}
+	return h
+}
+
+func (h *held) readAhead() {
+	chunk := make([]byte, 4<<10)
+	idle := 0
+	for n := 0; n < heldBytes; {
+		m, err := h.src.Read(chunk[:min(len(chunk), heldBytes-n)])
+		n += m
+		if m > 0 {
+			idle = 0
+		} else if idle++; idle == 100 && err == nil {
+			err = io.ErrNoProgress // as bufio.Reader judges such a reader
+		}
+		if err == io.EOF {
+			h.src.Close() // before anybody is told, so that the connection is free by then
+		}
+		h.mu.Lock()
+		h.buf = append(h.buf, chunk[:m]...)
+		h.err = err
+		h.grown.Broadcast()
+		h.mu.Unlock()
+		if err != nil {
+			break
+		}
+	}
+	h.mu.Lock()
+	h.full = true
+	h.grown.Broadcast()
+	h.mu.Unlock()
+}
+
+// seen is what has been read ahead. It must not be changed.
+func (h *held) seen() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.buf[:len(h.buf):len(h.buf)]
+}
+
+// Read gives the caller the whole body: first what was read ahead, then the rest.
+func (h *held) Read(p []byte) (int, error) {
+	h.mu.Lock()
+	for {
+		if h.closed {
+			h.mu.Unlock()
+			return 0, http.ErrBodyReadAfterClose
+		}
+		if h.off < len(h.buf) || len(p) == 0 {
+			n := copy(p, h.buf[h.off:])
+			h.off += n
+			h.mu.Unlock()
+			return n, nil
+		}
+		if h.err != nil {
+			err := h.err
+			h.mu.Unlock()
+			return 0, err
+		}
+		if h.full {
+			h.mu.Unlock()
+			return h.src.Read(p)
+		}
+		h.grown.Wait()
+	}
+}
+
+// Close closes the body, which also ends the reading ahead.
+func (h *held) Close() error {
+	h.mu.Lock()
+	first, ended := !h.closed, h.err == io.EOF
+	h.closed = true
+	h.grown.Broadcast()
+	h.mu.Unlock()
+	if !first || ended {
+		return nil
+	}
+	return h.src.Close()
+}
+
+// plain returns body as text: unpacked when the caller asked for gzip itself and
+// so net/http has left it packed. What cannot be unpacked is returned as it is.
+func plain(h http.Header, body []byte) []byte {
+	if !strings.EqualFold(strings.TrimSpace(h.Get("Content-Encoding")), "gzip") {
+		return body
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return body
+	}
+	text, _ := io.ReadAll(io.LimitReader(z, heldBytes)) // a packed body cut short is still worth its beginning
+	if len(text) == 0 {
+		return body
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package retry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The values that zero stands for in [Options].
+const (
+	DefaultAttempts   = 3
+	DefaultMinBackoff = 500 * time.Millisecond
+	DefaultMaxBackoff = 8 * time.Second
+	DefaultMaxWait    = 60 * time.Second
+)
+
+// Options say how often, how long and for what a [Transport] tries again. They
+// are copied by [New]. The zero value is ready for use. A negative number is an
+// error of New, and so is a MinBackoff above MaxBackoff.
+type Options struct {
+	// Attempts is the number of times a call may go out, the first included.
+	// 0 means DefaultAttempts; 1 means no retry.
+	Attempts int
+
+	// MinBackoff and MaxBackoff bound the wait when the server orders none.
+	// 0 means DefaultMinBackoff and DefaultMaxBackoff.
+	MinBackoff, MaxBackoff time.Duration
+
+	// MaxWait is the longest wait ordered by the server that is slept. When the
+	// order is longer, the response is returned at once. 0 means DefaultMaxWait.
+	MaxWait time.Duration
+
+	// MaxElapsed bounds a call from its start: no attempt after the first begins
+	// later than that. It does not cut an attempt that is running. 0 means no
+	// bound but the context's.
+	MaxElapsed time.Duration
+
+	// MaxBuffer, in bytes, is the largest body without a GetBody that is read
+	// into memory so that it can be sent again. A larger one is streamed, and the
+	// call has one attempt. 0 means that no body is ever buffered.
+	MaxBuffer int64
+
+	// IdempotentOnly limits what is tried again after a connection that broke
+	// when the request may already have reached the server. When set, only GET,
+	// HEAD, OPTIONS, TRACE, PUT, DELETE and requests with an Idempotency-Key
+	// header are. The zero value tries every method again, as openai-go and
+	// anthropic-sdk-go do: a model call changes nothing on the server, but it
+	// costs tokens a second time, which is why each attempt is announced to the
+	// hooks. Connections that were never made, and responses, are not concerned.
+	IdempotentOnly bool
+
+	// IgnoreBodyWait stops waits from being read out of error bodies ("try again
+	// in 20s"). The zero value honours them, as several providers send the wait
+	// nowhere else.
+	IgnoreBodyWait bool
+
+	// ResetHint may name a further wait for a response that is to be retried, such
+	// as the reset of an exhausted limit. It can only lengthen the wait; zero and
+	// negative values say nothing. The body it sees is a copy of at most 64 kB.
+	// nil means no hint.
+	ResetHint func(*http.Response) time.Duration
+
+	// Deciding hears that another attempt has been decided, before the wait.
+	Deciding func(Event)
+
+	// Admit is asked after the wait, before the attempt leaves. It may block and
+	// should return when the context ends. An error ends the call: the caller gets
+	// the last response as it is, or, when the last attempt had none, an error
+	// that matches both this one and the attempt's own.
+	Admit func(context.Context, Event) error
+
+	// Done hears the end of every call, once, before RoundTrip returns. The body
+	// of its Event.Response is empty, as the real one is the caller's.
+	Done func(Event)
+}
+
+// withDefaults returns o with every unset field filled in.
+func (o Options) withDefaults() (Options, error) {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"Attempts", int64(o.Attempts)},
+		{"MinBackoff", int64(o.MinBackoff)},
+		{"MaxBackoff", int64(o.MaxBackoff)},
+		{"MaxWait", int64(o.MaxWait)},
+		{"MaxElapsed", int64(o.MaxElapsed)},
+		{"MaxBuffer", o.MaxBuffer},
+	} {
+		if f.value < 0 {
+			return o, fmt.Errorf("retry: Options.%s is %d; it must be zero (unset) or more", f.name, f.value)
+		}
+	}
+	if o.MinBackoff > 0 && o.MaxBackoff > 0 && o.MinBackoff > o.MaxBackoff {
+		return o, fmt.Errorf("retry: Options.MinBackoff %v is above Options.MaxBackoff %v", o.MinBackoff, o.MaxBackoff)
+	}
+	if o.Attempts == 0 {
+		o.Attempts = DefaultAttempts
+	}
+	// One bound set by hand moves the other one's default, so that the pair is
+	// never contradictory without the caller's doing.
+	switch {
+	case o.MinBackoff == 0 && o.MaxBackoff == 0:
+		o.MinBackoff, o.MaxBackoff = DefaultMinBackoff, DefaultMaxBackoff
+	case o.MinBackoff == 0:
+		o.MinBackoff = min(DefaultMinBackoff, o.MaxBackoff)
+	case o.MaxBackoff == 0:
+		o.MaxBackoff = max(DefaultMaxBackoff, o.MinBackoff)
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = DefaultMaxWait
+	}
+	return o, nil
+}
+
+// perCall is what one context says to the transport. Both wishes share a key, so
+// that a call without any costs one look-up.
+type perCall struct {
+	attempts int // 0: the transport's own
+	trace    *Trace
+}
+
+type perCallKey struct{}
+
+func perCallFrom(ctx context.Context) perCall {
+	p, _ := ctx.Value(perCallKey{}).(perCall)
+	return p
+}
+
+// WithAttempts returns a context whose calls have n attempts instead of
+// Options.Attempts, the first included. n below 1 means the transport's own.
+func WithAttempts(ctx context.Context, n int) context.Context {
+	p := perCallFrom(ctx)
+	p.attempts = max(n, 0)
+	return context.WithValue(ctx, perCallKey{}, p)
+}
+
+// WithTrace returns a context whose calls are counted in t.
+func WithTrace(ctx context.Context, t *Trace) context.Context {
+	p := perCallFrom(ctx)
+	p.trace = t
+	return context.WithValue(ctx, perCallKey{}, p)
+}

@@ -1,0 +1,61 @@
+package retry
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Transport is an [http.RoundTripper] that tries failed calls again; the package
+// comment says which, when, and what the caller gets. Make one with [New] and
+// share it: it may be used by several goroutines, and holds nothing between calls.
+type Transport struct {
+	base   http.RoundTripper
+	opts   Options
+	engine engine
+}
+
+// New returns a Transport that sends through base, or through
+// [http.DefaultTransport] when base is nil. It fails when an option is negative or
+// contradicts another, and names it.
+func New(base http.RoundTripper, o Options) (*Transport, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &Transport{base: base, opts: o, engine: newLibrary()}, nil
+}
+
+// CloseIdleConnections closes the idle connections of the base, if it can.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip sends req, again if that can help, and returns the provider's own
+// response, or the base's own error when nothing was or could be tried again.
+// Otherwise the error is an [*Error].
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := newCall(t, req)
+	if c.err = c.buffer(); c.err != nil {
+		if c.reason = errorReason(req, c.err, false); c.reason == Answered {
+			c.reason = Broken
+		}
+		return c.finish()
+	}
+	c.attempt()
+	if !c.judge() {
+		return c.finish()
+	}
+	stop, ctx := c.watchCancel()
+	defer stop()
+	if err := t.engine.run(ctx, c); err != nil && c.reason == Answered {
+		c.end(ctx) // the context ended the wait
+	}
+	return c.finish()
+}
+
+var errNoResponse = errors.New("retry: the base transport returned neither a response nor an error")
