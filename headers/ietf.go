@@ -1,0 +1,332 @@
+package headers
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
+)
+
+// The IETF fields (draft-ietf-httpapi-ratelimit-headers) changed their grammar
+// under one name. All of it is read, each field line for itself, so that a bad
+// line of one hop does not hide the good line of another:
+//
+//	-03 to -06  RateLimit-Limit: 100, 100;w=60, 1000;w=3600
+//	-06, -07    RateLimit-Policy: 100;w=60
+//	-07         RateLimit: limit=100, remaining=50, reset=5
+//	-08 to -10  RateLimit-Policy: "hour";q=1000;w=3600;qu="requests";pk=:dXNlcg==:
+//	            RateLimit: "hour";r=50;t=30
+//
+// The structured fields (RFC 9651) are read by httpsfv. A line that breaks their
+// grammar is unknown as a whole, as RFC 9651 section 4.2 has it; an item that
+// lacks its required q or r is unknown for itself. Two things are more lenient
+// than the drafts: a name may be a token, and pk may be anything between colons
+// or quotes, for it is opaque and often no valid base64.
+
+// parseList reads a line as a list. Its items are strings, tokens or integers
+// with parameters; an inner list makes the line unknown.
+func parseList(line string) (items []httpsfv.Item, ok bool) {
+	line = trimOWS(line)
+	if len(line) == 0 || len(line) > longestValue {
+		return nil, false
+	}
+	// httpsfv panicked on input from the wire before v1.1.2
+	// (GHSA-jj78-73gf-wr5j). A header may be unknown, but never end the program.
+	defer func() {
+		if recover() != nil {
+			items, ok = nil, false
+		}
+	}()
+	list, err := httpsfv.UnmarshalList([]string{quotePartitions(line)})
+	if err != nil {
+		return nil, false
+	}
+	for _, m := range list {
+		item, isItem := m.(httpsfv.Item)
+		if !isItem {
+			return nil, false
+		}
+		items = append(items, item)
+	}
+	return items, len(items) > 0
+}
+
+// quotePartitions rewrites pk=:text: to pk="text" outside quotes. The text
+// stays as it was sent, valid base64 or not.
+func quotePartitions(line string) string {
+	if !strings.Contains(line, "pk=:") {
+		return line
+	}
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quoted && c == '\\' && i+1 < len(line):
+			b.WriteByte(c)
+			i++
+			c = line[i]
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ';' || c == ' ') && strings.HasPrefix(line[i+1:], "pk=:"):
+			text, _, closed := strings.Cut(line[i+len(";pk=:"):], ":")
+			if closed && !strings.ContainsAny(text, `"\`) {
+				b.WriteByte(c)
+				b.WriteString(`pk="` + text + `"`)
+				i += len(";pk=:") + len(text)
+				continue
+			}
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// parseLimitList reads the value of a limit that names no dimension:
+//
+//	limit  = count [ "," policies ]
+//	policy = count ";w=" seconds
+//
+// The first member is the limit nearest to exhaustion, the rest are policies.
+// A later member without w is refused, unless it repeats the first beside real
+// policies, as two hops make it: "1,000" is a number, not a list.
+func parseLimitList(lines []string) (limit Count, policies []integerPolicy, ok bool) {
+	for _, line := range lines {
+		if c := parseCount(trimOWS(line)); c.OK {
+			if !limit.OK {
+				limit = c
+			}
+			continue
+		}
+		if strings.IndexByte(line, ';') < 0 {
+			continue
+		}
+		items, ok := parseList(line)
+		if !ok {
+			continue
+		}
+		if first, more, ok := limitAndPolicies(items); ok {
+			if !limit.OK {
+				limit = first
+			}
+			policies = append(policies, more...)
+		}
+	}
+	return limit, policies, limit.OK
+}
+
+func limitAndPolicies(items []httpsfv.Item) (first Count, policies []integerPolicy, ok bool) {
+	for i, item := range items {
+		n, isInteger := item.Value.(int64)
+		if !isInteger || n < 0 {
+			return Count{}, nil, false
+		}
+		if i == 0 {
+			first = Count{n, true}
+		}
+		if w := windowOf(item.Params); w > 0 {
+			policies = append(policies, integerPolicy{n, w})
+		} else if n != first.N {
+			return Count{}, nil, false
+		}
+	}
+	return first, policies, len(policies) > 0
+}
+
+// readIETF reads RateLimit, RateLimit-Policy and X-RateLimit-Policy.
+func (r *reader) readIETF(key string, lines []string) {
+	state := len(key) == len("ratelimit")
+	for _, line := range lines {
+		items, ok := parseList(line)
+		if !ok {
+			if state {
+				r.readDictionary(line)
+			}
+			continue
+		}
+		for _, item := range items {
+			r.readItem(item, state)
+		}
+	}
+}
+
+func (r *reader) readItem(item httpsfv.Item, state bool) {
+	var p Policy
+	switch v := item.Value.(type) {
+	case string:
+		p.Name = v
+	case httpsfv.Token:
+		p.Name = string(v)
+	case int64:
+		if w := windowOf(item.Params); !state && w > 0 && v >= 0 {
+			r.integerPolicies = append(r.integerPolicies, integerPolicy{v, w})
+		}
+		return
+	default:
+		return
+	}
+	p.Unit = textOf(item.Params, "qu")
+	p.Partition = textOf(item.Params, "pk")
+	if state {
+		if p.Remaining = integerOf(item.Params, "r"); p.Remaining.OK {
+			p.Reset = r.spanOf(item.Params, "t")
+			r.states = append(r.states, p)
+		}
+		return
+	}
+	if p.Limit = integerOf(item.Params, "q"); p.Limit.OK && p.Limit.N >= 0 {
+		p.Window = windowOf(item.Params)
+		r.policies = append(r.policies, p)
+	}
+}
+
+// readDictionary reads the form of draft 07.
+func (r *reader) readDictionary(line string) {
+	line = trimOWS(line)
+	if len(line) == 0 || len(line) > longestValue {
+		return
+	}
+	defer func() { _ = recover() }() // as in parseList
+	dict, err := httpsfv.UnmarshalDictionary([]string{line})
+	if err != nil {
+		return
+	}
+	var q slot
+	for _, name := range dict.Names() {
+		m, _ := dict.Get(name)
+		item, ok := m.(httpsfv.Item)
+		if !ok {
+			continue
+		}
+		n, ok := item.Value.(int64)
+		if !ok {
+			continue
+		}
+		switch name {
+		case "limit":
+			q.limit = Count{n, true}
+		case "remaining":
+			q.remaining = Count{n, true}
+		case "reset":
+			q.reset = parseReset(strconv.FormatInt(n, 10), &r.clock)
+		}
+	}
+	if !q.limit.OK && !q.remaining.OK && !q.reset.OK {
+		return
+	}
+	s := r.find(slot{dim: unsuffixed, ietf: true})
+	s.limit = lower(s.limit, q.limit)
+	s.remaining = lower(s.remaining, q.remaining)
+	if q.reset.OK && (!s.reset.OK || q.reset.D > s.reset.D) {
+		s.reset = q.reset
+	}
+}
+
+func integerOf(p *httpsfv.Params, key string) Count {
+	v, _ := p.Get(key)
+	n, ok := v.(int64)
+	return Count{n, ok}
+}
+
+func textOf(p *httpsfv.Params, key string) string {
+	v, _ := p.Get(key)
+	switch v := v.(type) {
+	case string:
+		return v
+	case httpsfv.Token:
+		return string(v)
+	}
+	return ""
+}
+
+// windowOf reads w, seconds. Zero is unknown.
+func windowOf(p *httpsfv.Params) time.Duration {
+	c := integerOf(p, "w")
+	if c.N <= 0 || c.N > int64(retryafter.Max/time.Second) {
+		return 0
+	}
+	return time.Duration(c.N) * time.Second
+}
+
+// spanOf reads a number of seconds, whole or not, by the rules of parseReset.
+func (r *reader) spanOf(p *httpsfv.Params, key string) Span {
+	v, _ := p.Get(key)
+	switch v := v.(type) {
+	case int64:
+		return parseReset(strconv.FormatInt(v, 10), &r.clock).Span
+	case float64:
+		return parseReset(strconv.FormatFloat(v, 'f', 3, 64), &r.clock).Span
+	}
+	return Span{}
+}
+
+// assembleIETF joins each state with its policy. Requests, where no other field
+// speaks of them, is the state that binds: the one with the least remaining. A
+// policy without a state says nothing about this request, so it feeds nothing.
+func (r *reader) assembleIETF(info *Info) {
+	if len(r.policies)+len(r.states) == 0 {
+		return
+	}
+	all := r.policies
+	named := len(all)
+	taken := make([]bool, named)
+	for _, s := range r.states {
+		free, any := -1, -1
+		for i := range named {
+			p := &all[i]
+			if p.Name != s.Name || p.Partition != s.Partition && p.Partition != "" && s.Partition != "" {
+				continue
+			}
+			any = i
+			if !taken[i] {
+				free = i
+				break
+			}
+		}
+		switch {
+		case free >= 0:
+			taken[free] = true
+			s = joinPolicy(all[free], s)
+			all[free] = s
+		case any >= 0:
+			all = append(all, joinPolicy(r.policies[any], s))
+		default:
+			all = append(all, s)
+		}
+	}
+	info.Policies = all[:0]
+	var binding Quota
+	for _, p := range all {
+		s := slot{limit: p.Limit, remaining: p.Remaining, reset: reset{p.Reset, asInstant}, window: p.Window}
+		p.Quota = s.quota(r.status)
+		if !p.known() {
+			continue
+		}
+		info.Policies = append(info.Policies, p)
+		if p.Remaining.OK && (p.Unit == "" || p.Unit == "requests") &&
+			(!binding.Remaining.OK || p.Remaining.N < binding.Remaining.N) {
+			binding = p.Quota
+		}
+	}
+	if len(info.Policies) == 0 {
+		info.Policies = nil
+	}
+	if !info.Requests.known() {
+		info.Requests = binding
+	}
+}
+
+// joinPolicy puts a state on top of its policy.
+func joinPolicy(p, s Policy) Policy {
+	p.Remaining, p.Reset = s.Remaining, s.Reset
+	if s.Partition != "" {
+		p.Partition = s.Partition
+	}
+	if p.Unit == "" {
+		p.Unit = s.Unit
+	}
+	return p
+}

@@ -1,0 +1,173 @@
+package headers
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
+)
+
+// Options says what the header alone does not. The zero value reads a header
+// for itself.
+type Options struct {
+	// Status is the response's status code; zero is unknown. It decides whether
+	// a Retry-After applies and whether a limit of zero is believed.
+	Status int
+
+	// Now is the caller's time, used to turn an instant into a length of time
+	// where the response has no valid Date field. Zero: time.Now().
+	Now time.Time
+
+	// Dialect names the provider whose documentation completes the fields:
+	// "groq", "azure-openai", "litellm-proxy". Empty or unknown: nothing is
+	// added. Providers whose field names say everything need none.
+	Dialect string
+
+	// Body is the beginning of an error body, where the caller has it. Some
+	// providers put their fields there. Nil: not looked at.
+	Body []byte
+}
+
+// Parse reads every field about limits that h has. It never fails: what cannot
+// be read is unknown. Neither h nor o.Body is altered or kept.
+//
+// Work and memory are bounded whatever h holds: names above 96 bytes and values
+// above 4 KiB are not read, and a header that names more than 64 quotas
+// describes none.
+//
+// On a response that a cache stored (Age above zero) the quotas are those of
+// another request and are not read (draft-ietf-httpapi-ratelimit-headers-10
+// section 5); a Retry-After still is.
+func Parse(h http.Header, o Options) Info {
+	for key := range h {
+		if kindOf(key) != kindNone {
+			return parse(h, o)
+		}
+	}
+	if o.Body != nil {
+		return parse(h, o)
+	}
+	return Info{}
+}
+
+// parse is Parse for a header that has at least one field of interest. It is
+// apart so that all other responses do not pay for its stack.
+func parse(h http.Header, o Options) Info {
+	var info Info
+	r := reader{clock: clock{header: h, local: o.Now}, dialect: findDialect(o.Dialect), status: o.Status}
+	r.slots = r.room[:0]
+	cached := firstCount(h["Age"]).N > 0
+
+	for key, lines := range h {
+		switch k := kindOf(key); k {
+		case kindNone, kindRetry:
+		case kindShould:
+			info.ShouldRetry = parseFlag(lines)
+		default:
+			if !cached {
+				r.field(k, key, lines)
+			}
+		}
+	}
+
+	if w := retryafter.Parse(h, o.Now); w.OK {
+		info.RetryAfter = Span{w.Precise, true}
+		info.NotBefore = Span{w.Longest, true}
+		info.Applies = refuses(o.Status) || r.dialect != nil && r.dialect.streamRefusal && isOpenStream(h, o.Status)
+	}
+	r.assemble(&info)
+	if o.Body != nil {
+		readBody(o, r.clock.now(), &info)
+	}
+	return info
+}
+
+// field reads one field, all its lines.
+func (r *reader) field(k kind, key string, lines []string) {
+	if k == kindIETF {
+		r.readIETF(key, lines)
+		return
+	}
+	if k == kindUnified || k == kindCodex {
+		r.readSubscription(k, key, lines)
+		return
+	}
+	n, ok := parseName(key)
+	if !ok {
+		return
+	}
+	switch n.verb {
+	case verbCost:
+		if c := firstCount(lines); c.OK && c.N >= 0 {
+			r.costs = append(r.costs, Cost{n.dimensionName(), c.N})
+		}
+		return
+	case verbLimit:
+		if n.dim == unsuffixed {
+			if limit, policies, ok := parseLimitList(lines); ok {
+				s := r.slot(&n)
+				s.limit = lower(s.limit, limit)
+				r.integerPolicies = append(r.integerPolicies, policies...)
+			}
+			return
+		}
+		if c := firstCount(lines); c.OK {
+			s := r.slot(&n)
+			s.limit = lower(s.limit, c)
+		}
+	case verbRemaining:
+		if c := firstCount(lines); c.OK {
+			s := r.slot(&n)
+			s.remaining = lower(s.remaining, c)
+		}
+	case verbReset:
+		if v := firstReset(lines, &r.clock); v.OK {
+			s := r.slot(&n)
+			if !s.reset.OK || v.D > s.reset.D {
+				s.reset = v
+			}
+		}
+	case verbPeriod:
+		if c := firstCount(lines); c.OK && c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {
+			s := r.slot(&n)
+			s.period = max(s.period, time.Duration(c.N)*time.Second)
+		}
+	}
+}
+
+// lower returns the lower of two counts. Where two fields give one value, for
+// instance in two spellings, the cautious one is kept; so the order in which a
+// map is visited does not matter.
+func lower(a, b Count) Count {
+	if !a.OK || b.OK && b.N < a.N {
+		return b
+	}
+	return a
+}
+
+// refuses reports whether a Retry-After on this status may delay anything.
+func refuses(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529: // 529: Anthropic, overloaded
+		return true
+	}
+	return false
+}
+
+func isOpenStream(h http.Header, status int) bool {
+	return status == http.StatusOK && foldPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// parseFlag reads "true" or "false", in any case.
+func parseFlag(lines []string) Flag {
+	for _, line := range lines {
+		switch line = trimOWS(line); {
+		case strings.EqualFold(line, "true"):
+			return Flag{true, true}
+		case strings.EqualFold(line, "false"):
+			return Flag{false, true}
+		}
+	}
+	return Flag{}
+}
