@@ -211,8 +211,9 @@ func family(model string) string {
 	}
 	model = strings.TrimPrefix(model, "ft:")
 	for _, name := range [...]string{"claude", "gemini"} {
-		if i := strings.Index(model, name); i > 0 {
-			return model[i:]
+		if i := strings.Index(model, name); i >= 0 {
+			// Some write the version "4.7", some "4-7".
+			return strings.ReplaceAll(model[i:], ".", "-")
 		}
 	}
 	return model

@@ -8,28 +8,28 @@ package estimate
 type place uint8
 
 const (
-	skipped    place = iota // not prompt
-	unknown                 // a name at the top that is in no table
-	root                    // the body itself
-	items                   // a list of messages, or a single text in its place
-	input                   // the same, or token ids, or lists of either
-	content                 // text, or a list of parts
-	loose                   // inside a message, under a name in no table
-	arguments               // text when it is a string, JSON otherwise
-	structure               // JSON that the model reads: tools, schemas, arguments
-	schema                  // structure, or a word that is not read: "json"
-	media                   // an object around a payload: image_url, source, inlineData
-	data                    // a payload, base64
-	reference               // a URL, data URL or the name of a stored file
-	role                    // counted as the text of a message's head
-	name                    // text, and a message that has one
-	partType                // the type of a part
-	detail                  // detail of an image
-	mime                    // MIME type or format of a payload
-	config                  // an object of settings
-	thinking                // an object with the thinking budget
-	setting                 // a number or truth value, kept in a slot
-	modelName               // the model
+	skipped   place = iota // not prompt
+	unknown                // a name at the top that is in no table
+	root                   // the body itself
+	items                  // a list of messages, or a single text in its place
+	input                  // the same, or token ids, or lists of either
+	content                // text, or a list of parts
+	loose                  // inside a message, under a name in no table
+	arguments              // text when it is a string, JSON otherwise
+	structure              // JSON that the model reads: tools, schemas, arguments
+	schema                 // structure, or a word that is not read: "json"
+	media                  // an object around a payload: image_url, source, inlineData
+	data                   // a payload, base64
+	reference              // a URL, data URL or the name of a stored file
+	role                   // counted as the text of a message's head
+	name                   // text, and a message that has one
+	partType               // the type of a part
+	detail                 // detail of an image
+	mime                   // MIME type or format of a payload
+	config                 // an object of settings
+	thinking               // an object with the thinking budget
+	setting                // a number or truth value, kept in a slot
+	modelName              // the model
 )
 
 // Slots for settings. A setting of each name is kept by itself, so that the last

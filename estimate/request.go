@@ -169,11 +169,11 @@ func (s *scanner) request(path string) Request {
 	if !r.Understood {
 		// What was found may be all there is, or a beginning of it. The size
 		// without the payloads stands for the rest.
-		bySize := ceilDiv(r.Size-t.mediaBytes-t.strayBytes, 4)
+		bySize := ceilDiv(r.Size-s.payloadBytes, 4)
 		r.Input = max(r.Input, bySize)
 		r.Quarters = max(r.Quarters, bySize)
-		r.Images += t.strayItems
-		r.ImageTokens = addSat(r.ImageTokens, mulSat(t.strayItems, strayTokens))
+		r.Images += s.strays
+		r.ImageTokens = addSat(r.ImageTokens, mulSat(s.strays, strayTokens))
 	}
 	r.Input = addSat(r.Input, addSat(r.ImageTokens, r.MediaTokens))
 	return r

@@ -17,21 +17,18 @@ const (
 
 // totals is what a pass has added up.
 type totals struct {
-	text       int64 // milli-tokens of text, roles and structure
-	chars      int64 // characters of text
-	quarters   int64 // sum over the texts of a quarter of their characters, rounded up
-	structure  int64 // characters of structure
-	messages   int64
-	prompts    int64 // texts or id lists of a prompt or input
-	names      int64 // messages with a name
-	ids        int64 // token ids
-	soundMS    int64
-	filmMS     int64
-	documents  int64 // tokens
-	mediaBytes int64 // bytes of the body that are payload
-	strayBytes int64 // the same under names at the top that are in no table
-	strayItems int64
-	img        imageSums
+	text      int64 // milli-tokens of text, roles and structure
+	chars     int64 // characters of text
+	quarters  int64 // sum over the texts of a quarter of their characters, rounded up
+	structure int64 // characters of structure
+	messages  int64
+	prompts   int64 // texts or id lists of a prompt or input
+	names     int64 // messages with a name
+	ids       int64 // token ids
+	soundMS   int64
+	filmMS    int64
+	documents int64 // tokens
+	img       imageSums
 }
 
 // less is t-u, member by member.
@@ -47,9 +44,6 @@ func (t *totals) less(u *totals) (d totals) {
 	d.soundMS = t.soundMS - u.soundMS
 	d.filmMS = t.filmMS - u.filmMS
 	d.documents = t.documents - u.documents
-	d.mediaBytes = t.mediaBytes - u.mediaBytes
-	d.strayBytes = t.strayBytes - u.strayBytes
-	d.strayItems = t.strayItems - u.strayItems
 	d.img.images = t.img.images - u.img.images
 	d.img.tiles = t.img.tiles - u.img.tiles
 	d.img.patch1536 = t.img.patch1536 - u.img.patch1536
@@ -97,6 +91,9 @@ type scanner struct {
 	members [maxMembers]member
 	broken  bool // not JSON, cut short, or more than one value
 	ended   bool // the body's own object has been closed
+
+	payloadBytes int64 // of the body, wherever they stand
+	strays       int64 // payloads under names at the top that are in no table
 }
 
 // A scanner is 12 kB, too much to clear and to put on the stack for each call.
@@ -108,6 +105,7 @@ func newScanner(body []byte, count func([]byte) int64) *scanner {
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
 	s.model, s.saw, s.depth, s.n = nil, 0, 0, 0
 	s.broken, s.ended = false, false
+	s.payloadBytes, s.strays = 0, 0
 	s.frames[0] = frame{place: root}
 	return s
 }
@@ -393,8 +391,8 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		s.model = raw
 	case unknown:
 		if _, _, ok := dataURL(raw); ok || looksBase64(raw) {
-			s.t.strayBytes += int64(len(raw))
-			s.t.strayItems++
+			s.payloadBytes += int64(len(raw))
+			s.strays++
 		}
 	}
 }
@@ -494,8 +492,8 @@ func (s *scanner) embedded(raw []byte) (k mediaKind, body []byte, ok bool) {
 // stray takes a payload that stands outside any part.
 func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
 	if p == unknown {
-		s.t.strayBytes += int64(len(raw))
-		s.t.strayItems++
+		s.payloadBytes += int64(len(raw))
+		s.strays++
 		return
 	}
 	outer := s.part
@@ -548,7 +546,7 @@ func (s *scanner) payload(raw, body []byte, at int, k, hint mediaKind) {
 	s.begin(hint)
 	s.part.inURL = k
 	s.part.take(body, at)
-	s.t.mediaBytes += int64(len(raw))
+	s.payloadBytes += int64(len(raw))
 	s.finish()
 }
 
@@ -592,7 +590,11 @@ func (s *scanner) settlePart() {
 	case mediaVideo:
 		s.t.filmMS += p.milliseconds(k)
 	case mediaText:
-		s.t.documents += textFileTokens(max(p.bytes, 1))
+		if p.remote {
+			s.t.documents += documentTokens(0)
+		} else {
+			s.t.documents += textFileTokens(p.bytes)
+		}
 	default:
 		s.t.documents += documentTokens(p.bytes)
 	}
