@@ -8,28 +8,28 @@ package estimate
 type place uint8
 
 const (
-	skipped   place = iota // not prompt
-	unknown                // a name at the top that is in no table
-	root                   // the body itself
-	items                  // a list of messages, or a single text in its place
-	input                  // the same, or token ids, or lists of either
-	content                // text, or a list of parts
-	loose                  // inside a message, under a name in no table
-	arguments              // text when it is a string, JSON otherwise
-	structure              // JSON that the model reads: tools, schemas, arguments
-	schema                 // structure, or a word that is not read: "json"
-	media                  // an object around a payload: image_url, source, inlineData
-	data                   // a payload, base64
-	reference              // a URL, data URL or the name of a stored file
-	role                   // counted as the text of a message's head
-	name                   // text, and a message that has one
-	partType               // the type of a part
-	detail                 // detail of an image
-	mime                   // MIME type or format of a payload
-	config                 // an object of settings
-	thinking               // an object with the thinking budget
-	setting                // a number or truth value, kept in a slot
-	modelName              // the model
+	asSkipped   place = iota // not prompt
+	asUnknown                // a name at the top that is in no table
+	asRoot                   // the body itself
+	asItems                  // a list of messages, or a single text in its place
+	asInput                  // the same, or token ids, or lists of either
+	asContent                // text, or a list of parts
+	asLoose                  // inside a message, under a name in no table
+	asArguments              // text when it is a string, JSON otherwise
+	asStructure              // JSON that the model reads: tools, schemas, arguments
+	asSchema                 // structure, or a word that is not read: "json"
+	asMedia                  // an object around a payload: image_url, source, inlineData
+	asData                   // a payload, base64
+	asReference              // a URL, data URL or the name of a stored file
+	asRole                   // counted as the text of a message's head
+	asName                   // text, and a message that has one
+	asPartType               // the type of a part
+	asDetail                 // detail of an image
+	asMIME                   // MIME type or format of a payload
+	asConfig                 // an object of settings
+	asThinking               // an object with the thinking budget
+	asSetting                // a number or truth value, kept in a slot
+	asModel                  // the model
 )
 
 // Slots for settings. A setting of each name is kept by itself, so that the last
@@ -81,59 +81,57 @@ const (
 func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	switch string(key) {
 	case "model", "modelId", "model_id":
-		return modelName, 0, 0
+		return asModel, 0, 0
 	case "messages":
-		return items, 0, sawMessages
+		return asItems, 0, sawMessages
 	case "contents":
-		return items, 0, sawContents
+		return asItems, 0, sawContents
 	case "content":
-		return items, 0, sawText
+		return asItems, 0, sawText
 	case "requests", "chat_history", "chatHistory":
-		return items, 0, sawText
+		return asItems, 0, sawText
 	case "input":
-		return input, 0, sawInput
+		return asInput, 0, sawInput
 	case "prompt":
-		return input, 0, sawPrompt
+		return asInput, 0, sawPrompt
 	case "inputs", "inputText", "texts", "message", "query", "queries", "documents", "context":
-		return input, 0, sawText
+		return asInput, 0, sawText
 	case "suffix":
-		return content, 0, 0
+		return asContent, 0, 0
 	case "system":
-		return content, 0, sawAnthropic
+		return asContent, 0, sawAnthropic
 	case "systemInstruction", "system_instruction", "preamble":
-		return content, 0, 0
+		return asContent, 0, 0
 	case "instructions":
-		return content, 0, sawResponses
-	case "tools", "functions", "tool_config":
-		return structure, 0, 0
-	case "toolConfig":
-		return structure, 0, 0
+		return asContent, 0, sawResponses
+	case "tools", "functions", "toolConfig", "tool_config":
+		return asStructure, 0, 0
 	case "response_format", "responseFormat", "output_format", "output_config", "outputConfig",
 		"format", "guided_json", "json_schema", "structured_outputs", "text":
-		return schema, 0, 0
+		return asSchema, 0, 0
 	case "images", "image":
-		return media, uint8(mediaImage), 0
+		return asMedia, uint8(mediaImage), 0
 	case "generationConfig", "generation_config", "inferenceConfig", "options", "parameters",
 		"textGenerationConfig", "additionalModelRequestFields", "extra_body":
 		if string(key) == "inferenceConfig" {
-			return config, 0, sawConverse
+			return asConfig, 0, sawConverse
 		}
-		return config, 0, 0
+		return asConfig, 0, 0
 	case "thinking":
-		return thinking, 0, sawAnthropic
+		return asThinking, 0, sawAnthropic
 	case "reasoning":
-		return thinking, 0, 0
+		return asThinking, 0, 0
 	case "anthropic_version", "anthropic_beta", "stop_sequences":
-		return skipped, 0, sawAnthropic
+		return asSkipped, 0, sawAnthropic
 	case "previous_response_id", "max_tool_calls", "truncation":
-		return skipped, 0, sawResponses
+		return asSkipped, 0, sawResponses
 	case "encoding_format", "dimensions", "input_type", "outputDimensionality", "output_dimension":
-		return skipped, 0, sawEmbedding
+		return asSkipped, 0, sawEmbedding
 	}
 	if slot, ok := settingKey(key); ok {
-		return setting, slot, 0
+		return asSetting, slot, 0
 	}
-	return unknown, 0, 0
+	return asUnknown, 0, 0
 }
 
 // settingKey is the table of settings, wherever they stand.
@@ -191,14 +189,14 @@ func settingKey(key []byte) (slot uint8, ok bool) {
 func configKey(key []byte) (p place, arg uint8) {
 	switch string(key) {
 	case "thinkingConfig", "thinking_config", "thinking", "reasoning_config", "reasoning":
-		return thinking, 0
+		return asThinking, 0
 	case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema", "grammar":
-		return structure, 0
+		return asStructure, 0
 	}
 	if slot, ok := settingKey(key); ok {
-		return setting, slot
+		return asSetting, slot
 	}
-	return skipped, 0
+	return asSkipped, 0
 }
 
 // thinkingKey is the table of names inside thinking and its like. max_tokens is
@@ -206,9 +204,9 @@ func configKey(key []byte) (p place, arg uint8) {
 func thinkingKey(key []byte) (p place, arg uint8) {
 	switch string(key) {
 	case "budget_tokens", "thinkingBudget", "thinking_budget", "max_tokens":
-		return setting, slotBudget
+		return asSetting, slotBudget
 	}
-	return skipped, 0
+	return asSkipped, 0
 }
 
 // partKey is the table of names inside messages and their parts.
@@ -217,59 +215,61 @@ func partKey(key []byte) (p place, arg uint8) {
 	case "content", "text", "parts", "output", "refusal", "thinking", "reasoning_content", "transcript",
 		"summary", "title", "toolUse", "toolResult", "function_call", "functionCall",
 		"functionResponse", "function_response", "tool_calls", "function":
-		return content, 0
+		return asContent, 0
 	case "role":
-		return role, 0
+		return asRole, 0
 	case "name":
-		return name, 0
+		return asName, 0
 	case "type":
-		return partType, 0
+		return asPartType, 0
 	case "arguments", "input", "args", "response", "json", "parameters":
-		return arguments, 0
+		return asArguments, 0
 	case "detail", "resolution":
-		return detail, 0
+		return asDetail, 0
 	case "media_type", "mime_type", "mimeType", "format":
-		return mime, 0
+		return asMIME, 0
 	case "image_url", "input_image", "image", "images", "imageUrl":
-		return media, uint8(mediaImage)
+		return asMedia, uint8(mediaImage)
 	case "input_audio", "audio", "audio_url":
-		return media, uint8(mediaAudio)
+		return asMedia, uint8(mediaAudio)
 	case "video", "video_url", "input_video":
-		return media, uint8(mediaVideo)
+		return asMedia, uint8(mediaVideo)
 	case "file", "input_file", "files", "document", "file_data":
-		return media, uint8(mediaFile)
+		return asMedia, uint8(mediaFile)
 	case "inlineData", "inline_data", "fileData", "source":
-		return media, uint8(mediaUnknown)
+		return asMedia, uint8(mediaUnknown)
 	case "file_id", "file_url", "fileUri", "file_uri", "uri":
-		return reference, 0
+		return asReference, 0
 	case "data", "bytes", "b64_json", "base64", "result":
-		return data, 0
+		return asData, 0
 	case "id", "call_id", "callId", "tool_call_id", "tool_use_id", "toolUseId", "status", "index", "phase",
 		"cache_control", "cachePoint", "signature", "thoughtSignature", "thought_signature",
 		"encrypted_content", "encrypted_index", "annotations", "citations", "logprobs", "is_error",
 		"model", "created_at", "caller", "container":
-		return skipped, 0
+		return asSkipped, 0
 	}
-	return loose, 0
+	return asLoose, 0
 }
 
 // mediaKey is the table of names inside an object around a payload.
 func mediaKey(key []byte) (p place, arg uint8) {
 	switch string(key) {
 	case "url", "uri", "image_url", "file_url", "fileUri", "file_uri", "file_id", "fileId", "s3Location":
-		return reference, 0
-	case "data", "bytes", "file_data", "b64_json", "base64", "source", "image", "audio", "video":
-		return data, 0
+		return asReference, 0
+	case "data", "bytes", "file_data", "b64_json", "base64", "image", "audio", "video":
+		return asData, 0
 	case "media_type", "mime_type", "mimeType", "format":
-		return mime, 0
+		return asMIME, 0
 	case "detail", "resolution":
-		return detail, 0
+		return asDetail, 0
 	case "content", "text", "context", "transcript", "title", "filename", "name":
-		return content, 0
+		return asContent, 0
+	case "source":
+		return asMedia, 0
 	case "type", "cache_control", "citations", "signature", "expires_at":
-		return skipped, 0
+		return asSkipped, 0
 	case "id":
-		return reference, 0
+		return asReference, 0
 	}
-	return loose, 0
+	return asLoose, 0
 }

@@ -136,13 +136,10 @@ func (s *scanner) request(path string) Request {
 		TokenIDs: t.ids,
 		Images:   t.img.images,
 		Thinking: max(s.set[0][slotBudget], s.set[1][slotBudget]),
-		Choices:  1,
+		Choices:  s.choices(),
 		Size:     int64(len(s.body)),
 	}
 	for i := range s.set {
-		for _, n := range s.set[i][slotN:slotMaxTokens] {
-			r.Choices = max(r.Choices, n)
-		}
 		for _, n := range s.set[i][slotMaxTokens:] {
 			r.OutputCap = max(r.OutputCap, n)
 		}
@@ -177,6 +174,17 @@ func (s *scanner) request(path string) Request {
 	}
 	r.Input = addSat(r.Input, addSat(r.ImageTokens, r.MediaTokens))
 	return r
+}
+
+// choices is the largest of the settings that multiply the output, at least 1.
+func (s *scanner) choices() int64 {
+	n := int64(1)
+	for i := range s.set {
+		for _, c := range s.set[i][slotN:slotMaxTokens] {
+			n = max(n, c)
+		}
+	}
+	return n
 }
 
 // strayTokens prices a payload in a body of an unknown kind, where nothing tells

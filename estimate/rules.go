@@ -3,8 +3,7 @@ package estimate
 import "strings"
 
 // rules are the charge rules that are known, by the host that a request goes to:
-// the longest suffix that fits. Hosts that are in no row get the zero Rule, which
-// corrects itself by the usage that comes back.
+// the longest suffix that fits.
 var rules = []struct {
 	host string
 	rule Rule
@@ -50,13 +49,15 @@ var azure = Rule{
 }
 
 // RuleFor returns the charge rule of the provider at host (with or without a
-// port) for a model. known is false, and the Rule zero, for a host that is in no
-// table. A Rule set by hand is always as good.
+// port) for a model. For a host that is in no table known is false, and the rule
+// is the careful one: the cap is reserved and corrected by the usage that comes
+// back. A Rule set by hand is always as good.
 func RuleFor(host, model string) (rule Rule, known bool) {
 	host = strings.ToLower(host)
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]
 	}
+	fallback := Rule{Charge: ChargeSettle, ReserveCap: true}
 	best := ""
 	for _, row := range rules {
 		whole := host == row.host || strings.HasSuffix(host, "."+row.host)
@@ -66,13 +67,16 @@ func RuleFor(host, model string) (rule Rule, known bool) {
 	}
 	if best == "amazonaws.com" {
 		if !strings.HasPrefix(host, "bedrock") {
-			return Rule{}, false
+			return fallback, false
 		}
 		if burnsFive(family(model)) {
 			rule.OutputFactor = 5
 		}
 	}
-	return rule, best != ""
+	if best == "" {
+		return fallback, false
+	}
+	return rule, true
 }
 
 // burnsFive reports whether a model's output costs five tokens of the quota each:

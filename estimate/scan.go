@@ -106,7 +106,7 @@ func newScanner(body []byte, count func([]byte) int64) *scanner {
 	s.model, s.saw, s.depth, s.n = nil, 0, 0, 0
 	s.broken, s.ended = false, false
 	s.payloadBytes, s.strays = 0, 0
-	s.frames[0] = frame{place: root}
+	s.frames[0] = frame{place: asRoot}
 	return s
 }
 
@@ -169,8 +169,8 @@ func (f *frame) how() (p place, hint mediaKind) {
 	if !f.object {
 		return f.place, f.hint
 	}
-	if f.value == media && f.arg != 0 {
-		return media, mediaKind(f.arg)
+	if f.value == asMedia && f.arg != 0 {
+		return asMedia, mediaKind(f.arg)
 	}
 	return f.value, f.hint
 }
@@ -182,32 +182,32 @@ func (s *scanner) open(f *frame, i int) int {
 	if s.depth == 0 && (s.ended || !object) {
 		s.broken = true // an array, or a second value
 		s.ended = true
-		return s.subtree(i, unknown)
+		return s.subtree(i, asUnknown)
 	}
 	switch p {
-	case data:
-		p = loose
-	case reference:
-		p = media
-	case items, input:
+	case asData:
+		p = asLoose
+	case asReference:
+		p = asMedia
+	case asItems, asInput:
 		if object {
 			s.t.messages++
-			p = content
+			p = asContent
 		}
-	case arguments, schema, structure:
-		return s.subtree(i, structure)
-	case unknown:
-		return s.subtree(i, unknown)
-	case root, content, loose, media, config, thinking:
+	case asArguments, asSchema, asStructure:
+		return s.subtree(i, asStructure)
+	case asUnknown:
+		return s.subtree(i, asUnknown)
+	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking:
 	default:
-		return s.subtree(i, skipped)
+		return s.subtree(i, asSkipped)
 	}
 	if s.depth == maxFrames {
-		return s.subtree(i, structure)
+		return s.subtree(i, asStructure)
 	}
 	s.depth++
 	s.frames[s.depth] = frame{place: p, hint: hint, members: uint8(s.n), object: object, key: object}
-	if object && (p == content || p == loose) {
+	if object && (p == asContent || p == asLoose) {
 		s.settlePart()
 		s.part = part{depth: int32(s.depth)}
 	}
@@ -260,33 +260,33 @@ func (s *scanner) name(f *frame, start, end int) {
 	f.arg = 0
 	tier := 0
 	switch f.place {
-	case root:
+	case asRoot:
 		var saw uint16
 		f.value, f.arg, saw = rootKey(key)
 		s.saw |= saw
-	case content, loose:
+	case asContent, asLoose:
 		f.value, f.arg = partKey(key)
-	case media:
+	case asMedia:
 		f.value, f.arg = mediaKey(key)
-	case config:
+	case asConfig:
 		f.value, f.arg = configKey(key)
 		tier = 1
-	case thinking:
+	case asThinking:
 		f.value, f.arg = thinkingKey(key)
 	default:
-		f.value = skipped
+		f.value = asSkipped
 	}
 	// The last of two equal names wins, whatever its value.
 	switch f.value {
-	case setting:
+	case asSetting:
 		s.set[tier][f.arg] = 0
-	case thinking:
+	case asThinking:
 		s.set[0][slotBudget] = 0
-	case config:
+	case asConfig:
 		if again {
 			s.set[1] = [slots]int64{}
 		}
-	case modelName:
+	case asModel:
 		s.model = nil
 	}
 }
@@ -334,62 +334,62 @@ func (s *scanner) remember(f *frame, start, end int) (again bool) {
 func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 	p, hint := f.how()
 	switch p {
-	case skipped, config, thinking:
-	case root:
+	case asSkipped, asConfig, asThinking:
+	case asRoot:
 		s.broken = true // a body that is a bare string
-	case items, input:
+	case asItems, asInput:
 		s.t.messages++
 		s.t.prompts++
 		s.textOrURL(raw, at, hint)
-	case content, arguments:
+	case asContent, asArguments:
 		s.textOrURL(raw, at, hint)
-	case loose:
+	case asLoose:
 		if looksBase64(raw) {
 			s.payload(raw, raw, at, mediaUnknown, hint)
 			return
 		}
 		s.textOrURL(raw, at, hint)
-	case schema, structure:
+	case asSchema, asStructure:
 		if string(raw) != "json" {
 			s.textOrURL(raw, at, hint)
 		}
-	case media, data:
+	case asMedia, asData:
 		if k, body, ok := dataURL(raw); ok {
 			s.payload(raw, body, at, k, hint)
-		} else if p == media && hint != mediaUnknown && remote(raw) {
+		} else if p == asMedia && hint != mediaUnknown && remote(raw) {
 			s.reference(at, hint)
 		} else if isPayload(raw) {
 			s.payload(raw, raw, at, mediaUnknown, hint)
 		} else {
 			s.text(raw)
 		}
-	case reference:
+	case asReference:
 		if k, body, ok := dataURL(raw); ok {
 			s.payload(raw, body, at, k, hint)
 		} else if len(raw) > 0 {
 			s.reference(at, hint)
 		}
-	case role:
+	case asRole:
 		s.tokens(raw)
-	case name:
+	case asName:
 		s.t.names++
 		s.textOrURL(raw, at, hint)
-	case partType:
+	case asPartType:
 		s.part.name(raw)
-	case detail:
+	case asDetail:
 		s.part.low = string(raw) == "low"
-	case mime:
+	case asMIME:
 		s.part.declared = mimeKind(raw)
 		s.part.pcm = bytes.HasPrefix(raw, []byte("pcm"))
-	case setting:
+	case asSetting:
 		if string(raw) == "true" {
 			s.put(f, 1)
 		} else if n, ok := integer(raw); ok {
 			s.put(f, n)
 		}
-	case modelName:
+	case asModel:
 		s.model = raw
-	case unknown:
+	case asUnknown:
 		if _, _, ok := dataURL(raw); ok || looksBase64(raw) {
 			s.payloadBytes += int64(len(raw))
 			s.strays++
@@ -407,15 +407,15 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 	}
 	p, _ := f.how()
 	switch p {
-	case root:
+	case asRoot:
 		s.broken = true
-	case setting:
+	case asSetting:
 		if string(raw) == "true" {
 			s.put(f, 1)
 		} else if n, ok := integer(raw); ok {
 			s.put(f, n)
 		}
-	case input:
+	case asInput:
 		if !f.object && '0' <= raw[0] && raw[0] <= '9' {
 			s.t.ids++
 			if !f.ids {
@@ -429,7 +429,7 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 
 func (s *scanner) put(f *frame, n int64) {
 	tier := 0
-	if f.place == config {
+	if f.place == asConfig {
 		tier = 1
 	}
 	s.set[tier][f.arg] = n
@@ -459,7 +459,7 @@ func (s *scanner) subtree(i int, p place) int {
 				s.broken = true
 				end = len(b)
 			}
-			if p != skipped && end-start >= len("data:,;base64") {
+			if p != asSkipped && end-start >= len("data:,;base64") {
 				if k, body, ok := s.embedded(b[start:end]); ok {
 					s.stretch(b[from:i], p)
 					from = min(end+1, len(b))
@@ -491,7 +491,7 @@ func (s *scanner) embedded(raw []byte) (k mediaKind, body []byte, ok bool) {
 
 // stray takes a payload that stands outside any part.
 func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
-	if p == unknown {
+	if p == asUnknown {
 		s.payloadBytes += int64(len(raw))
 		s.strays++
 		return
@@ -504,7 +504,7 @@ func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
 
 // stretch counts a piece of structure.
 func (s *scanner) stretch(raw []byte, p place) {
-	if p != structure || len(raw) == 0 {
+	if p != asStructure || len(raw) == 0 {
 		return
 	}
 	s.tokens(raw)
