@@ -1,0 +1,153 @@
+package estimate
+
+import (
+	"errors"
+	"io"
+	"strings"
+)
+
+// MaxBody is the largest body that is read, in bytes: the largest request that
+// Anthropic takes (Anthropic API overview, request size limits). Larger ones are
+// priced by rule.
+const MaxBody = 32 << 20
+
+const (
+	// maxUnreadText is the size up to which a JSON body that cannot be read is
+	// taken for text. Above it, it is taken for media: a body of that size is
+	// oftener one picture than a hundred pages.
+	maxUnreadText = 256 << 10
+
+	// unreadTokens prices a body that cannot be read and whose size is not known.
+	unreadTokens = 1000
+
+	// maxUnreadTokens bounds the price of media that is not read. Too little is
+	// paid back when the usage comes; too much refuses a call for nothing.
+	maxUnreadTokens = maxPages * pageTokens
+)
+
+// Body inspects the body of a request without taking it from the request.
+// getBody is http.Request.GetBody (nil if there is none), contentType the
+// Content-Type field, size the length in bytes (-1 is not known). Bodies that are
+// not JSON, too large, or cannot be read a second time are priced by Unread. It
+// never fails.
+func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
+	var r Request
+	if readable(contentType) && Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) }) {
+		return r
+	}
+	r = Unread(contentType, size)
+	r.Model = modelInPath(o.Path)
+	r.Stream = streamInPath(o.Path)
+	return r
+}
+
+// Unread prices a body by its content type and its size in bytes (-1 is not
+// known), without reading it.
+//
+// A JSON body of up to 256 KiB costs a quarter of a token a byte. Everything
+// else is an upload, of sound as a rule, and costs what sound of that size costs
+// (64 kbit/s, 10 tokens a second), 15,000 tokens at most. An unknown size costs
+// 1,000 tokens.
+func Unread(contentType string, size int64) Request {
+	r := Request{Kind: kindUnknown, Choices: 1, Size: max(size, -1)}
+	json := readable(contentType)
+	if !json && mediaType(contentType) == "multipart/form-data" {
+		r.Kind = kindMultipart
+	}
+	switch {
+	case size < 0:
+		r.Quarters = unreadTokens
+	case json && size <= maxUnreadText:
+		r.Quarters = ceilDiv(size, 4)
+	case json:
+		r.MediaTokens = maxUnreadTokens
+	default:
+		seconds := ceilDiv(size, compressedBytesPerSecond)
+		r.MediaTokens = min(mulSat(seconds, 10), maxUnreadTokens)
+	}
+	r.Input = r.Quarters + r.MediaTokens
+	return r
+}
+
+// mediaType is the type in a Content-Type field, without its parameters.
+func mediaType(contentType string) string {
+	t, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+// readable reports whether a body of this type may be JSON. A missing type may.
+func readable(contentType string) bool {
+	t := mediaType(contentType)
+	return t == "" || strings.HasSuffix(t, "json") || strings.HasPrefix(t, "text/")
+}
+
+// Bytes calls use with the bytes of a body, read through getBody, and reports
+// whether it did. It does not if getBody is nil or fails, the body is larger than
+// limit bytes, or reading it fails. size is the length of the body, -1 if not
+// known.
+//
+// The bodies that http.NewRequest can rewind (bytes.Reader, bytes.Buffer,
+// strings.Reader) hand over their whole buffer in one Write: use then sees the
+// caller's own bytes, and nothing is copied. It must neither change nor keep
+// them. Other bodies are read into a buffer.
+func Bytes(getBody func() (io.ReadCloser, error), size, limit int64, use func(body []byte)) bool {
+	if getBody == nil || size > limit {
+		return false
+	}
+	body, err := getBody()
+	if err != nil || body == nil {
+		return false
+	}
+	defer body.Close()
+	if from, ok := body.(io.WriterTo); ok {
+		w := collector{size: size, limit: limit, use: use}
+		if _, err := from.WriteTo(&w); w.used {
+			return true
+		} else if err != nil {
+			return false
+		}
+		use(w.buf)
+		return true
+	}
+	var buf []byte
+	if size >= 0 {
+		buf = make([]byte, size)
+		n, err := io.ReadFull(body, buf)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return false
+		}
+		buf = buf[:n]
+	} else {
+		buf, err = io.ReadAll(io.LimitReader(body, limit+1))
+		if err != nil || int64(len(buf)) > limit {
+			return false
+		}
+	}
+	use(buf)
+	return true
+}
+
+var errTooLarge = errors.New("estimate: body larger than the limit")
+
+// A collector uses a body that comes in one Write where it lies, and puts
+// together one that comes in several.
+type collector struct {
+	size, limit int64
+	use         func([]byte)
+	used        bool
+	buf         []byte
+}
+
+func (w *collector) Write(p []byte) (int, error) {
+	switch {
+	case w.used: // more than size said: the rest will not be sent either
+	case len(w.buf) == 0 && int64(len(p)) == w.size:
+		w.used = true
+		w.use(p)
+	case int64(len(w.buf))+int64(len(p)) > w.limit:
+		return 0, errTooLarge
+	default:
+		w.buf = append(w.buf, p...)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,220 @@
+package estimate
+
+import "strings"
+
+// An image costs tokens by its size in pixels, each family of models by a rule
+// of its own. The model often stands behind the images in a body, and images can
+// be many, so a pass over the body adds up what every rule would need (tiles,
+// patches, ...) and the rule of the model is applied to the sums at the end.
+
+// The size that an image is taken to have when it cannot be read: it is behind
+// a URL, in a file store, or in a format that is not known. Under OpenAI's tile
+// rule it costs 765 tokens.
+const defaultEdge = 1024 // pixels, both sides
+
+// imageSums is what the images of one body add up to under each rule.
+type imageSums struct {
+	images    int64 // all
+	tiles     int64 // of 512 pixels, OpenAI; none for detail low
+	patch1536 int64 // of 32 pixels, at most 1536 an image
+	patch2500 int64 // of 32 pixels, at most 2500 an image
+	pixel750  int64 // pixels/750, longest edge 1568, Anthropic until 2025
+	patch1568 int64 // of 28 pixels, longest edge 1568, at most 1568 an image
+	patch4784 int64 // of 28 pixels, longest edge 2576, at most 4784 an image
+	crops     int64 // of 768 pixels, Gemini
+}
+
+func (s *imageSums) add(w, h int64, low bool) {
+	// Sizes above this are not images any provider takes; the bound keeps the
+	// products below far from overflow.
+	const maxEdge = 1 << 20
+	if w <= 0 || h <= 0 {
+		w, h = defaultEdge, defaultEdge
+	}
+	w, h = min(w, maxEdge), min(h, maxEdge)
+	s.images++
+	if low {
+		// Detail low sends a version of 512 by 512 pixels: no tile, 16 x 16 patches.
+		pw, ph := fit(w, h, 512)
+		s.patch1536 += grid(pw, ph, 32, 1536)
+		s.patch2500 += grid(pw, ph, 32, 2500)
+	} else {
+		s.tiles += tiles(w, h)
+		s.patch1536 += grid(w, h, 32, 1536)
+		s.patch2500 += grid(w, h, 32, 2500)
+	}
+	fw, fh := fit(w, h, 1568)
+	s.pixel750 += min(ceilDiv(fw*fh, 750), 1600)
+	s.patch1568 += grid(fw, fh, 28, 1568)
+	fw, fh = fit(w, h, 2576)
+	s.patch4784 += grid(fw, fh, 28, 4784)
+	s.crops += crops(w, h)
+}
+
+// fit scales a size down, never up, until its longer side is at most edge.
+func fit(w, h, edge int64) (int64, int64) {
+	if long := max(w, h); long > edge {
+		w, h = max(w*edge/long, 1), max(h*edge/long, 1)
+	}
+	return w, h
+}
+
+// tiles counts the 512 pixel tiles of an image that was fitted into 2048 x 2048
+// and whose shorter side was then brought down to 768 (OpenAI vision guide).
+func tiles(w, h int64) int64 {
+	w, h = fit(w, h, 2048)
+	if short := min(w, h); short > 768 {
+		w, h = w*768/short, h*768/short
+	}
+	return ceilDiv(w, 512) * ceilDiv(h, 512)
+}
+
+// grid counts the patches of unit x unit pixels that cover an image, scaled down
+// with its proportions kept until they are at most limit.
+//
+// The scale that brings the area to limit patches gives sqrt(limit*w/h) columns
+// and sqrt(limit*h/w) rows. Both are rounded down, the one that lost more decides
+// the scale and the other follows from the proportions. With whole numbers:
+// 1800 x 2400, limit 1536: 33 columns, 45 rows; 33*2400 < 45*1800, so the columns
+// decide, and 33*2400/1800 = 44 rows make 1452, the published figure (OpenAI
+// vision guide).
+func grid(w, h, unit, limit int64) int64 {
+	if n := ceilDiv(w, unit) * ceilDiv(h, unit); n <= limit {
+		return n
+	}
+	cols, rows := max(isqrt(limit*w/h), 1), max(isqrt(limit*h/w), 1)
+	if cols*h < rows*w {
+		rows = ceilDiv(cols*h, w)
+	} else {
+		cols = ceilDiv(rows*w, h)
+	}
+	return min(cols*rows, limit)
+}
+
+// crops counts the crops that Gemini makes of an image: one when both sides are
+// at most 384, else those of a side of min(w, h)/1.5 (Gemini, "Understand and
+// count tokens": 960 x 540 makes 3 x 2).
+func crops(w, h int64) int64 {
+	if w <= 384 && h <= 384 {
+		return 1
+	}
+	unit := max(min(w, h)*2/3, 1)
+	// A narrow strip would be cut into thousands; no crop is smaller than 256.
+	unit = max(unit, 256)
+	return ceilDiv(w, unit) * ceilDiv(h, unit)
+}
+
+// An imageRule prices the sums for the models whose name begins with prefix.
+type imageRule struct {
+	prefix string
+	base   int64 // tokens an image
+	tile   int64 // tokens a tile of 512 pixels
+	patch  sum   // which patches are counted
+	factor int64 // thousandths of a token a patch
+}
+
+type sum uint8
+
+const (
+	noPatches sum = iota
+	patches1536
+	patches2500
+	pixels750
+	patches1568
+	patches4784
+	geminiCrops
+)
+
+// imageRules are tried for the longest prefix that fits. Sources: OpenAI vision
+// guide; Anthropic vision page; Gemini "Understand and count tokens". The names
+// of Anthropic and Google models are looked for anywhere in the model's name,
+// for clouds put regions and vendors in front of them.
+var imageRules = []imageRule{
+	{prefix: "gpt-4o", base: 85, tile: 170},
+	{prefix: "gpt-4o-mini", base: 2833, tile: 5667},
+	{prefix: "gpt-4.1", base: 85, tile: 170},
+	{prefix: "gpt-4.5", base: 85, tile: 170},
+	{prefix: "gpt-4.1-mini", patch: patches1536, factor: 1620},
+	{prefix: "gpt-4.1-nano", patch: patches1536, factor: 2460},
+	{prefix: "gpt-5", base: 70, tile: 140},
+	{prefix: "gpt-5-mini", patch: patches1536, factor: 1620},
+	{prefix: "gpt-5-nano", patch: patches1536, factor: 2460},
+	{prefix: "gpt-5.4", patch: patches2500, factor: 1200},
+	{prefix: "gpt-5.5", patch: patches2500, factor: 1200},
+	{prefix: "o1", base: 75, tile: 150},
+	{prefix: "o3", base: 75, tile: 150},
+	{prefix: "o4-mini", patch: patches1536, factor: 1720},
+	{prefix: "computer-use-preview", base: 65, tile: 129},
+	{prefix: "claude", patch: patches4784, factor: 1000},
+	{prefix: "claude-2", patch: pixels750, factor: 1000},
+	{prefix: "claude-3", patch: pixels750, factor: 1000},
+	{prefix: "claude-opus-4", patch: patches1568, factor: 1000},
+	{prefix: "claude-sonnet-4", patch: patches1568, factor: 1000},
+	{prefix: "claude-haiku-4", patch: patches1568, factor: 1000},
+	{prefix: "claude-opus-4-7", patch: patches4784, factor: 1000},
+	{prefix: "claude-sonnet-4-7", patch: patches4784, factor: 1000},
+	{prefix: "claude-haiku-4-7", patch: patches4784, factor: 1000},
+	{prefix: "claude-opus-4-8", patch: patches4784, factor: 1000},
+	{prefix: "claude-sonnet-4-8", patch: patches4784, factor: 1000},
+	{prefix: "claude-haiku-4-8", patch: patches4784, factor: 1000},
+	{prefix: "gemini", patch: geminiCrops, factor: 258_000},
+}
+
+// defaultImageRule serves models without a rule: that of gpt-4o.
+var defaultImageRule = imageRule{base: 85, tile: 170}
+
+func imageRuleOf(model string) imageRule {
+	best := defaultImageRule
+	for _, r := range imageRules {
+		if len(r.prefix) > len(best.prefix) && strings.HasPrefix(model, r.prefix) {
+			best = r
+		}
+	}
+	return best
+}
+
+// tokens prices the images of a body for a model (a name as family returns it).
+func (s *imageSums) tokens(model string) int64 {
+	if s.images == 0 {
+		return 0
+	}
+	r := imageRuleOf(model)
+	n := addSat(mulSat(r.base, s.images), mulSat(r.tile, s.tiles))
+	var patches int64
+	switch r.patch {
+	case patches1536:
+		patches = s.patch1536
+	case patches2500:
+		patches = s.patch2500
+	case pixels750:
+		patches = s.pixel750
+	case patches1568:
+		patches = s.patch1568
+	case patches4784:
+		patches = s.patch4784
+	case geminiCrops:
+		patches = s.crops
+	}
+	return addSat(n, ceilDiv(mulSat(patches, r.factor), 1000))
+}
+
+// family strips from a model's name what stands in front of the family: the
+// vendor ("openai/gpt-4o"), the mark of a fine-tuned model ("ft:gpt-4o:...") and
+// the region and vendor of a cloud ("us.anthropic.claude-sonnet-4-...").
+func family(model string) string {
+	if len(model) > maxModel {
+		return ""
+	}
+	model = strings.ToLower(model)
+	if i := strings.LastIndexByte(model, '/'); i >= 0 {
+		model = model[i+1:]
+	}
+	model = strings.TrimPrefix(model, "ft:")
+	for _, name := range [...]string{"claude", "gemini"} {
+		if i := strings.Index(model, name); i >= 0 {
+			// Some write the version "4.7", some "4-7".
+			return strings.ReplaceAll(model[i:], ".", "-")
+		}
+	}
+	return model
+}

@@ -1,0 +1,171 @@
+package estimate
+
+import "fmt"
+
+// A Charge says when a provider takes what a call costs from the limit.
+type Charge uint8
+
+const (
+	// ChargeSettle takes an estimate on arrival and corrects it to the actual cost
+	// at the end. It is the rule to assume of a provider nothing is known of.
+	ChargeSettle Charge = iota
+
+	// ChargeEstimate takes an estimate on arrival and never corrects it.
+	ChargeEstimate
+
+	// ChargeActual takes the prompt on arrival and the output as it is produced.
+	ChargeActual
+)
+
+func (c Charge) String() string {
+	switch c {
+	case ChargeSettle:
+		return "settle"
+	case ChargeEstimate:
+		return "estimate"
+	case ChargeActual:
+		return "actual"
+	}
+	return fmt.Sprintf("Charge(%d)", uint8(c))
+}
+
+// FirstOutput is the output in tokens that a choice is expected to have before
+// anything has been learned about the model.
+const FirstOutput = 512
+
+// A Rule is how a provider charges a call against its limits. The zero Rule is
+// ChargeSettle with the output as expected, not as capped. A Rule is data and may
+// be copied; its methods change nothing.
+type Rule struct {
+	Charge Charge
+
+	// PromptByChars estimates the prompt as the provider's own header does: a
+	// quarter of the characters of each text, rounded up, one token a message, and
+	// one. False: Request.Input.
+	PromptByChars bool
+
+	// ReserveCap charges the output cap on arrival, for every choice. Without it
+	// ChargeSettle and ChargeActual charge the output that is expected, and
+	// ChargeEstimate charges no output. ChargeActual never reserves.
+	ReserveCap bool
+
+	// DefaultCap is the cap in tokens that the provider assumes when the request
+	// states none; 0 is not known: the output that is expected stands for it.
+	DefaultCap int64
+
+	// ImageTokens is a flat price of every image; 0 prices images by their size
+	// under the rule of the model.
+	ImageTokens int64
+
+	// OutputFactor multiplies output tokens that were made, or are expected, but not
+	// a reserved cap. 0 is 1.
+	OutputFactor int64
+
+	// CachedFree is true if input that was read from a cache is not charged.
+	CachedFree bool
+
+	// RefusedCount is true if refused calls are charged too.
+	RefusedCount bool
+
+	// Source names the document or measurement, AsOf its date ("2026-10").
+	Source, AsOf string
+}
+
+// Validate reports a rule that contradicts itself; the error names the field.
+func (u Rule) Validate() error {
+	switch {
+	case u.Charge > ChargeActual:
+		return fmt.Errorf("estimate: Rule.Charge: no charge %d", uint8(u.Charge))
+	case u.DefaultCap < 0:
+		return fmt.Errorf("estimate: Rule.DefaultCap: %d is negative; 0 leaves it unset", u.DefaultCap)
+	case u.ImageTokens < 0:
+		return fmt.Errorf("estimate: Rule.ImageTokens: %d is negative; 0 leaves it unset", u.ImageTokens)
+	case u.OutputFactor < 0:
+		return fmt.Errorf("estimate: Rule.OutputFactor: %d is negative; 0 leaves it unset", u.OutputFactor)
+	case u.Charge == ChargeActual && u.ReserveCap:
+		return fmt.Errorf("estimate: Rule.ReserveCap: a rule that charges output as it is produced reserves no cap")
+	}
+	return nil
+}
+
+// Price is what a request is charged on arrival, in tokens of input and of
+// output. learned is the output in tokens that a whole answer of the model has
+// had (all choices together), 0 if not enough answers have been seen. Prices are
+// at least 0 and saturate at math.MaxInt64.
+func (u Rule) Price(r Request, learned int64) (input, output int64) {
+	return u.prompt(r), u.output(r, max(learned, 0))
+}
+
+func (u Rule) prompt(r Request) int64 {
+	images := max(r.ImageTokens, 0)
+	input := max(r.Input-images, 0)
+	if u.PromptByChars {
+		input = addSat(max(r.Quarters, 0), addSat(max(r.Messages, 0), 1))
+		input = addSat(input, addSat(max(r.TokenIDs, 0), max(r.MediaTokens, 0)))
+	}
+	if u.ImageTokens > 0 {
+		images = mulSat(u.ImageTokens, max(r.Images, 0))
+	}
+	return addSat(input, images)
+}
+
+func (u Rule) output(r Request, learned int64) int64 {
+	if !answers(r.Kind) {
+		return 0
+	}
+	choices := max(r.Choices, 1)
+	outputCap := max(r.OutputCap, 0)
+
+	expected := int64(FirstOutput)
+	if outputCap > 0 {
+		expected = min(expected, outputCap)
+	}
+	expected = mulSat(expected, choices)
+	if learned > 0 {
+		expected = learned
+		if outputCap > 0 {
+			expected = min(expected, mulSat(outputCap, choices))
+		}
+	}
+	expected = mulSat(expected, max(u.OutputFactor, 1))
+
+	switch {
+	case u.Charge == ChargeActual:
+		return expected
+	case u.ReserveCap && outputCap > 0:
+		return mulSat(outputCap, choices)
+	case u.ReserveCap && u.DefaultCap > 0:
+		return mulSat(u.DefaultCap, choices)
+	case u.ReserveCap:
+		return expected
+	case u.Charge == ChargeEstimate:
+		return 0
+	}
+	return expected
+}
+
+// Used is what a call has really used, in tokens, as the response says. Input
+// includes what was read from a cache, Output includes thinking. Negative is not
+// known.
+type Used struct {
+	Input, Cached, Output int64
+}
+
+// Actual is what a call that was priced at (input, output) is charged in the end.
+// Under ChargeEstimate that is the price itself; else it is what was used, and
+// the price where that is not known.
+func (u Rule) Actual(input, output int64, used Used) (actualInput, actualOutput int64) {
+	if u.Charge == ChargeEstimate {
+		return input, output
+	}
+	if used.Input >= 0 {
+		input = used.Input
+		if u.CachedFree && used.Cached > 0 {
+			input = max(input-used.Cached, 0)
+		}
+	}
+	if used.Output >= 0 {
+		output = mulSat(used.Output, max(u.OutputFactor, 1))
+	}
+	return input, output
+}

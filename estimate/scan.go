@@ -1,0 +1,625 @@
+package estimate
+
+import (
+	"bytes"
+	"sync"
+)
+
+const (
+	// maxFrames is how deep the meaning of nested values is followed. Below it
+	// everything counts as JSON that the model reads. No interface comes near it.
+	maxFrames = 64
+
+	// maxMembers is how many names of open objects are remembered to find names
+	// that come twice. Where an object has more, both of two equal names count.
+	maxMembers = 64
+)
+
+// totals is what a pass has added up.
+type totals struct {
+	text      int64 // milli-tokens of text, roles and structure
+	chars     int64 // characters of text
+	quarters  int64 // sum over the texts of a quarter of their characters, rounded up
+	structure int64 // characters of structure
+	messages  int64
+	prompts   int64 // texts or id lists of a prompt or input
+	names     int64 // messages with a name
+	ids       int64 // token ids
+	soundMS   int64
+	filmMS    int64
+	documents int64 // tokens
+	img       imageSums
+}
+
+// less is t-u, member by member.
+func (t *totals) less(u *totals) (d totals) {
+	d.text = t.text - u.text
+	d.chars = t.chars - u.chars
+	d.quarters = t.quarters - u.quarters
+	d.structure = t.structure - u.structure
+	d.messages = t.messages - u.messages
+	d.prompts = t.prompts - u.prompts
+	d.names = t.names - u.names
+	d.ids = t.ids - u.ids
+	d.soundMS = t.soundMS - u.soundMS
+	d.filmMS = t.filmMS - u.filmMS
+	d.documents = t.documents - u.documents
+	d.img.images = t.img.images - u.img.images
+	d.img.tiles = t.img.tiles - u.img.tiles
+	d.img.patch1536 = t.img.patch1536 - u.img.patch1536
+	d.img.patch2500 = t.img.patch2500 - u.img.patch2500
+	d.img.pixel750 = t.img.pixel750 - u.img.pixel750
+	d.img.patch1568 = t.img.patch1568 - u.img.patch1568
+	d.img.patch4784 = t.img.patch4784 - u.img.patch4784
+	d.img.crops = t.img.crops - u.img.crops
+	return d
+}
+
+// A frame is an open object or array.
+type frame struct {
+	place   place // how its elements, or the names in it, are read
+	value   place // objects: how the value of the current name is read
+	arg     uint8 // objects: slot or kind of media of the current name
+	hint    mediaKind
+	members uint8 // index of its first member
+	object  bool
+	key     bool // objects: the next string is a name
+	full    bool // not all names are remembered
+	ids     bool // arrays: a token id has been seen
+}
+
+// A member is a name in an open object and the totals as they stood before it.
+// What it added is the difference to the next member of the object, or to now.
+type member struct {
+	start, end int // of the name, in the body
+	before     totals
+}
+
+// A scanner makes one pass over a body. It keeps its own stack, so depth cannot
+// overflow anything, and never steps back, so the work is linear in the bytes.
+type scanner struct {
+	body    []byte
+	count   func([]byte) int64
+	t       totals
+	part    part
+	set     [2][slots]int64 // at the top, and inside config objects
+	model   []byte          // raw
+	saw     uint16
+	depth   int // index of the innermost frame
+	frames  [maxFrames + 1]frame
+	n       int // members in use
+	members [maxMembers]member
+	broken  bool // not JSON, cut short, or more than one value
+	ended   bool // the body's own object has been closed
+
+	payloadBytes int64 // of the body, wherever they stand
+	strays       int64 // payloads under names at the top that are in no table
+}
+
+// A scanner is 12 kB, too much to clear and to put on the stack for each call.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+func newScanner(body []byte, count func([]byte) int64) *scanner {
+	s := scanners.Get().(*scanner)
+	s.body, s.count = body, count
+	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
+	s.model, s.saw, s.depth, s.n = nil, 0, 0, 0
+	s.broken, s.ended = false, false
+	s.payloadBytes, s.strays = 0, 0
+	s.frames[0] = frame{place: asRoot}
+	return s
+}
+
+// release gives the scanner back, without the caller's bytes.
+func (s *scanner) release() {
+	s.body, s.count, s.model = nil, nil, nil
+	scanners.Put(s)
+}
+
+func (s *scanner) run() {
+	b := s.body
+	for i := 0; i < len(b); {
+		f := &s.frames[s.depth]
+		switch b[i] {
+		case ' ', '\t', '\n', '\r', ':':
+			i++
+		case ',':
+			f.key = f.object
+			i++
+		case '"':
+			start := i + 1
+			end := stringEnd(b, start)
+			if end < 0 { // cut short: the rest belongs to it
+				s.broken = true
+				end = len(b)
+			}
+			i = end + 1
+			if f.key {
+				f.key = false
+				s.name(f, start, end)
+			} else {
+				s.stringValue(f, b[start:end], start)
+			}
+		case '{', '[':
+			i = s.open(f, i)
+		case '}', ']':
+			s.close(b[i] == '}')
+			i++
+		default:
+			start := i
+			for i++; i < len(b) && !delimiter[b[i]]; i++ {
+			}
+			s.bareValue(f, b[start:i])
+		}
+	}
+	if s.depth != 0 || !s.ended {
+		s.broken = true
+	}
+	s.settlePart()
+}
+
+// delimiter marks the bytes that end a number or a literal.
+var delimiter = [256]bool{
+	' ': true, '\t': true, '\n': true, '\r': true, ',': true, ':': true,
+	'"': true, '{': true, '}': true, '[': true, ']': true,
+}
+
+// how says how the value that comes next in f is read.
+func (f *frame) how() (p place, hint mediaKind) {
+	if !f.object {
+		return f.place, f.hint
+	}
+	if f.value == asMedia && f.arg != 0 {
+		return asMedia, mediaKind(f.arg)
+	}
+	return f.value, f.hint
+}
+
+// open enters the object or array at b[i] and returns the offset to go on from.
+func (s *scanner) open(f *frame, i int) int {
+	object := s.body[i] == '{'
+	p, hint := f.how()
+	if s.depth == 0 && (s.ended || !object) {
+		s.broken = true // an array, or a second value
+		s.ended = true
+		return s.subtree(i, asUnknown)
+	}
+	switch p {
+	case asData:
+		p = asLoose
+	case asReference:
+		p = asMedia
+	case asItems, asInput:
+		if object {
+			s.t.messages++
+			p = asContent
+		}
+	case asArguments, asSchema, asStructure:
+		return s.subtree(i, asStructure)
+	case asUnknown:
+		return s.subtree(i, asUnknown)
+	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking:
+	default:
+		return s.subtree(i, asSkipped)
+	}
+	if s.depth == maxFrames {
+		return s.subtree(i, asStructure)
+	}
+	s.depth++
+	s.frames[s.depth] = frame{place: p, hint: hint, members: uint8(s.n), object: object, key: object}
+	if object && (p == asContent || p == asLoose) {
+		s.settlePart()
+		s.part = part{depth: int32(s.depth)}
+	}
+	return i + 1
+}
+
+// close leaves the innermost object or array.
+func (s *scanner) close(object bool) {
+	if s.depth == 0 {
+		s.broken = true
+		return
+	}
+	f := &s.frames[s.depth]
+	if f.object != object {
+		s.broken = true
+	}
+	if s.part.depth == int32(s.depth) {
+		s.settlePart()
+		s.part = part{}
+	}
+	s.n = int(f.members)
+	s.depth--
+	if s.depth == 0 {
+		s.ended = true
+	}
+}
+
+// name reads a name of the object f.
+func (s *scanner) name(f *frame, start, end int) {
+	raw := s.body[start:end]
+	again := s.remember(f, start, end)
+	key := raw
+	var plain [40]byte // longer than any name in the tables
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		n, ok := 0, true
+		for rest := raw; len(rest) > 0; {
+			r, width := nextRune(rest)
+			rest = rest[width:]
+			if r >= 0x80 || n == len(plain) {
+				ok = false
+				break
+			}
+			plain[n] = byte(r)
+			n++
+		}
+		if key = plain[:n]; !ok {
+			key = nil
+		}
+	}
+	f.arg = 0
+	tier := 0
+	switch f.place {
+	case asRoot:
+		var saw uint16
+		f.value, f.arg, saw = rootKey(key)
+		s.saw |= saw
+	case asContent, asLoose:
+		f.value, f.arg = partKey(key)
+	case asMedia:
+		f.value, f.arg = mediaKey(key)
+	case asConfig:
+		f.value, f.arg = configKey(key)
+		tier = 1
+	case asThinking:
+		f.value, f.arg = thinkingKey(key)
+	default:
+		f.value = asSkipped
+	}
+	// The last of two equal names wins, whatever its value.
+	switch f.value {
+	case asSetting:
+		s.set[tier][f.arg] = 0
+	case asThinking:
+		s.set[0][slotBudget] = 0
+	case asConfig:
+		if again {
+			s.set[1] = [slots]int64{}
+		}
+	case asModel:
+		s.model = nil
+	}
+}
+
+// remember notes a name of the object f. If it has come before, what it added
+// then is taken away again: the last one counts, as in encoding/json.
+func (s *scanner) remember(f *frame, start, end int) (again bool) {
+	if f.full {
+		return false
+	}
+	open := s.members[f.members:s.n]
+	for i := range open {
+		m := &open[i]
+		if !sameKey(s.body[m.start:m.end], s.body[start:end]) {
+			continue
+		}
+		next, until := &s.t, start
+		if i+1 < len(open) {
+			next, until = &open[i+1].before, open[i+1].start
+		}
+		added := next.less(&m.before)
+		for j := i + 1; j < len(open); j++ {
+			open[j].before = open[j].before.less(&added)
+		}
+		s.t = s.t.less(&added)
+		if s.part.open && m.start < s.part.start && s.part.start < until {
+			s.part.clear()
+		}
+		copy(open[i:], open[i+1:])
+		s.n--
+		again = true
+		break
+	}
+	if s.n == maxMembers {
+		f.full = true
+		return again
+	}
+	m := &s.members[s.n]
+	m.start, m.end, m.before = start, end, s.t
+	s.n++
+	return again
+}
+
+// stringValue reads a string that is a value or an element of f.
+func (s *scanner) stringValue(f *frame, raw []byte, at int) {
+	p, hint := f.how()
+	switch p {
+	case asSkipped, asConfig, asThinking:
+	case asRoot:
+		s.broken = true // a body that is a bare string
+	case asItems, asInput:
+		s.t.messages++
+		s.t.prompts++
+		s.textOrURL(raw, at, hint)
+	case asContent, asArguments:
+		s.textOrURL(raw, at, hint)
+	case asLoose:
+		if looksBase64(raw) {
+			s.payload(raw, raw, at, mediaUnknown, hint)
+			return
+		}
+		s.textOrURL(raw, at, hint)
+	case asSchema, asStructure:
+		if string(raw) != "json" {
+			s.textOrURL(raw, at, hint)
+		}
+	case asMedia, asData:
+		if k, body, ok := dataURL(raw); ok {
+			s.payload(raw, body, at, k, hint)
+		} else if p == asMedia && hint != mediaUnknown && remote(raw) {
+			s.reference(at, hint)
+		} else if isPayload(raw) {
+			s.payload(raw, raw, at, mediaUnknown, hint)
+		} else {
+			s.text(raw)
+		}
+	case asReference:
+		if k, body, ok := dataURL(raw); ok {
+			s.payload(raw, body, at, k, hint)
+		} else if len(raw) > 0 {
+			s.reference(at, hint)
+		}
+	case asRole:
+		s.tokens(raw)
+	case asName:
+		s.t.names++
+		s.textOrURL(raw, at, hint)
+	case asPartType:
+		s.part.name(raw)
+	case asDetail:
+		s.part.low = string(raw) == "low"
+	case asMIME:
+		s.part.declared = mimeKind(raw)
+		s.part.pcm = bytes.HasPrefix(raw, []byte("pcm"))
+	case asSetting:
+		if string(raw) == "true" {
+			s.put(f, 1)
+		} else if n, ok := integer(raw); ok {
+			s.put(f, n)
+		}
+	case asModel:
+		s.model = raw
+	case asUnknown:
+		if _, _, ok := dataURL(raw); ok || looksBase64(raw) {
+			s.payloadBytes += int64(len(raw))
+			s.strays++
+		}
+	}
+}
+
+// bareValue reads a number, true, false or null.
+func (s *scanner) bareValue(f *frame, raw []byte) {
+	switch c := raw[0]; {
+	case c == '-' || '0' <= c && c <= '9':
+	case string(raw) == "true", string(raw) == "false", string(raw) == "null":
+	default:
+		s.broken = true
+	}
+	p, _ := f.how()
+	switch p {
+	case asRoot:
+		s.broken = true
+	case asSetting:
+		if string(raw) == "true" {
+			s.put(f, 1)
+		} else if n, ok := integer(raw); ok {
+			s.put(f, n)
+		}
+	case asInput:
+		if !f.object && '0' <= raw[0] && raw[0] <= '9' {
+			s.t.ids++
+			if !f.ids {
+				f.ids = true
+				s.t.messages++
+				s.t.prompts++
+			}
+		}
+	}
+}
+
+func (s *scanner) put(f *frame, n int64) {
+	tier := 0
+	if f.place == asConfig {
+		tier = 1
+	}
+	s.set[tier][f.arg] = n
+}
+
+// subtree passes over the object or array at b[i] whose inside needs no names.
+// As structure it is counted, in stretches that leave out payloads and the
+// indentation after line breaks.
+func (s *scanner) subtree(i int, p place) int {
+	b := s.body
+	depth, from := 0, i
+	for i < len(b) {
+		switch b[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				i++
+				s.stretch(b[from:i], p)
+				return i
+			}
+		case '"':
+			start := i + 1
+			end := stringEnd(b, start)
+			if end < 0 {
+				s.broken = true
+				end = len(b)
+			}
+			if p != asSkipped && end-start >= len("data:,;base64") {
+				if k, body, ok := s.embedded(b[start:end]); ok {
+					s.stretch(b[from:i], p)
+					from = min(end+1, len(b))
+					s.stray(b[start:end], body, k, p)
+				}
+			}
+			i = end
+		case '\n':
+			s.stretch(b[from:i], p)
+			for i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t' || b[i+1] == '\n' || b[i+1] == '\r') {
+				i++
+			}
+			from = i + 1
+		}
+		i++
+	}
+	s.broken = true
+	s.stretch(b[min(from, len(b)):], p)
+	return len(b)
+}
+
+// embedded finds a payload in a string that has no name to tell.
+func (s *scanner) embedded(raw []byte) (k mediaKind, body []byte, ok bool) {
+	if k, body, ok = dataURL(raw); ok {
+		return k, body, true
+	}
+	return mediaUnknown, raw, looksBase64(raw)
+}
+
+// stray takes a payload that stands outside any part.
+func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
+	if p == asUnknown {
+		s.payloadBytes += int64(len(raw))
+		s.strays++
+		return
+	}
+	outer := s.part
+	s.part = part{}
+	s.payload(raw, body, 0, k, mediaUnknown)
+	s.part = outer
+}
+
+// stretch counts a piece of structure.
+func (s *scanner) stretch(raw []byte, p place) {
+	if p != asStructure || len(raw) == 0 {
+		return
+	}
+	s.tokens(raw)
+	n := runesJSON(raw)
+	s.t.chars += n
+	s.t.structure += n
+}
+
+// tokens counts text that is not a text of its own: roles, structure.
+func (s *scanner) tokens(raw []byte) {
+	if n := s.count(raw); n > 0 {
+		s.t.text = addSat(s.t.text, n)
+	}
+}
+
+// text counts a text of the prompt.
+func (s *scanner) text(raw []byte) {
+	if len(raw) == 0 {
+		return
+	}
+	s.tokens(raw)
+	n := runesJSON(raw)
+	s.t.chars += n
+	s.t.quarters += ceilDiv(n, 4)
+}
+
+// textOrURL counts a string, unless the whole of it is a data URL.
+func (s *scanner) textOrURL(raw []byte, at int, hint mediaKind) {
+	if k, body, ok := dataURL(raw); ok {
+		s.payload(raw, body, at, k, hint)
+		return
+	}
+	s.text(raw)
+}
+
+// payload takes base64 into the current part. raw is the string, body the base64
+// in it.
+func (s *scanner) payload(raw, body []byte, at int, k, hint mediaKind) {
+	s.begin(hint)
+	s.part.inURL = k
+	s.part.take(body, at)
+	s.payloadBytes += int64(len(raw))
+	s.finish()
+}
+
+// reference takes media that is elsewhere into the current part.
+func (s *scanner) reference(at int, hint mediaKind) {
+	s.begin(hint)
+	s.part.open, s.part.remote, s.part.start = true, true, at
+	s.finish()
+}
+
+func (s *scanner) begin(hint mediaKind) {
+	s.settlePart() // a part with two payloads: the first ends here
+	s.part.clear()
+	if hint != mediaUnknown {
+		s.part.hint = hint
+	}
+}
+
+func (s *scanner) finish() {
+	if s.part.depth == 0 {
+		s.settlePart()
+		s.part = part{}
+	}
+}
+
+// settlePart adds the media of the current part to the totals.
+func (s *scanner) settlePart() {
+	p := &s.part
+	if !p.open {
+		return
+	}
+	p.open = false
+	if p.dropped {
+		return
+	}
+	switch k := p.kind(); k {
+	case mediaImage:
+		s.t.img.add(p.w, p.h, p.low)
+	case mediaAudio:
+		s.t.soundMS += p.milliseconds(k)
+	case mediaVideo:
+		s.t.filmMS += p.milliseconds(k)
+	case mediaText:
+		if p.remote {
+			s.t.documents += documentTokens(0)
+		} else {
+			s.t.documents += textFileTokens(p.bytes)
+		}
+	default:
+		s.t.documents += documentTokens(p.bytes)
+	}
+}
+
+// name reads the type of a part.
+func (p *part) name(raw []byte) {
+	has := func(word string) bool { return bytes.Contains(raw, []byte(word)) }
+	switch {
+	case len(raw) > 64:
+	case has("redacted"): // thinking that the model is not shown again
+		p.dropped = true
+	case has("image"), has("screenshot"):
+		p.named = mediaImage
+	case has("audio"):
+		p.named = mediaAudio
+	case has("video"):
+		p.named = mediaVideo
+	case has("file"), has("document"):
+		p.named = mediaFile
+	}
+}
+
+// remote reports whether a string is a web or store address.
+func remote(raw []byte) bool {
+	i := bytes.IndexByte(raw[:min(len(raw), 16)], ':')
+	return i > 0 && bytes.HasPrefix(raw[i:], []byte("://")) || i > 0 && bytes.HasPrefix(raw[i:], []byte(`:\/\/`))
+}

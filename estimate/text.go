@@ -1,0 +1,212 @@
+package estimate
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// AppendText appends to dst the UTF-8 text that raw, the inside of a JSON
+// string, stands for. Escapes become the characters they mean. What is not
+// valid (a lone surrogate, an unknown escape, broken UTF-8) becomes U+FFFD, as
+// in encoding/json; it never fails. A Counter that needs plain text calls it.
+func AppendText(dst, raw []byte) []byte {
+	for len(raw) > 0 {
+		// A run of plain ASCII is copied at once.
+		n := 0
+		for n < len(raw) && raw[n] != '\\' && raw[n] < utf8.RuneSelf {
+			n++
+		}
+		dst = append(dst, raw[:n]...)
+		raw = raw[n:]
+		if len(raw) == 0 {
+			break
+		}
+		r, width := nextRune(raw)
+		dst = utf8.AppendRune(dst, r)
+		raw = raw[width:]
+	}
+	return dst
+}
+
+// nextRune reads one character of the inside of a JSON string and the number of
+// bytes it took. The width is at least 1, so that a loop over raw always ends.
+func nextRune(raw []byte) (r rune, width int) {
+	if raw[0] != '\\' {
+		if raw[0] < utf8.RuneSelf {
+			return rune(raw[0]), 1
+		}
+		return utf8.DecodeRune(raw)
+	}
+	if len(raw) < 2 {
+		return utf8.RuneError, 1
+	}
+	switch raw[1] {
+	case '"', '\\', '/':
+		return rune(raw[1]), 2
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		r, ok := hex4(raw[2:])
+		if !ok {
+			return utf8.RuneError, 2
+		}
+		if !utf16.IsSurrogate(r) {
+			return r, 6
+		}
+		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
+			if low, ok := hex4(raw[8:]); ok {
+				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+					return pair, 12
+				}
+			}
+		}
+		return utf8.RuneError, 6
+	}
+	return utf8.RuneError, 2
+}
+
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// stringEnd returns the index of the quote that closes the string whose inside
+// begins at b[start], or -1.
+//
+// It looks for quotes only, at the speed of bytes.IndexByte. A quote is escaped
+// if an odd number of backslashes stands before it. Each backslash is looked at
+// for one quote at most, so the work is linear whatever the input.
+func stringEnd(b []byte, start int) int {
+	for from := start; ; {
+		n := bytes.IndexByte(b[from:], '"')
+		if n < 0 {
+			return -1
+		}
+		quote := from + n
+		slashes := quote
+		for slashes > from && b[slashes-1] == '\\' {
+			slashes--
+		}
+		if (quote-slashes)%2 == 0 {
+			return quote
+		}
+		from = quote + 1
+	}
+}
+
+// sameKey reports whether two raw keys mean the same name. It stops at the
+// first difference and copies nothing.
+func sameKey(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	for len(a) > 0 && len(b) > 0 {
+		ra, wa := nextRune(a)
+		rb, wb := nextRune(b)
+		if ra != rb {
+			return false
+		}
+		a, b = a[wa:], b[wb:]
+	}
+	return len(a) == 0 && len(b) == 0
+}
+
+// integer reads a count as JSON may hold it: 100, 100.0, 1e2, or the same inside
+// a string, which some servers accept. A fraction is rounded up and what does
+// not fit is math.MaxInt64. Negative numbers and everything else are not counts.
+func integer(raw []byte) (n int64, ok bool) {
+	const maxDigits = 400 // longer numbers are not counts anyone sends
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || len(raw) > maxDigits {
+		return 0, false
+	}
+	i, digits, point := 0, 0, -1
+	for ; i < len(raw); i++ {
+		c := raw[i]
+		if c == '.' && point < 0 && i > 0 {
+			point = i
+			continue
+		}
+		if c < '0' || c > '9' {
+			break
+		}
+		digits++
+	}
+	if digits == 0 || point == i-1 {
+		return 0, false
+	}
+	exp := 0
+	mantissa := raw[:i]
+	if i < len(raw) {
+		if raw[i] != 'e' && raw[i] != 'E' {
+			return 0, false
+		}
+		e := raw[i+1:]
+		negative := false
+		if len(e) > 0 && (e[0] == '+' || e[0] == '-') {
+			negative = e[0] == '-'
+			e = e[1:]
+		}
+		if len(e) == 0 {
+			return 0, false
+		}
+		for _, c := range e {
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			exp = min(exp*10+int(c-'0'), 2*maxDigits)
+		}
+		if negative {
+			exp = -exp
+		}
+	}
+	// whole is how many of the digits stand before the decimal point.
+	whole := digits + exp
+	if point >= 0 {
+		whole = point + exp
+	}
+	seen, rest := 0, false
+	for _, c := range mantissa {
+		if c == '.' {
+			continue
+		}
+		if seen < whole {
+			n = addSat(mulSat(n, 10), int64(c-'0'))
+		} else if c != '0' {
+			rest = true
+		}
+		seen++
+	}
+	for ; seen < whole && n > 0; seen++ {
+		n = mulSat(n, 10)
+	}
+	if rest {
+		n = addSat(n, 1)
+	}
+	return n, true
+}
