@@ -80,11 +80,11 @@ func (c *exchange) serve() {
 		c.leave(true)
 		return
 	}
-	q, err := parse(c.path, k, body)
+	q, bad := parse(c.path, k, body)
 	c.entry.Model, c.entry.Stream = q.prompt.Model, q.stream
-	if err != nil {
+	if bad != "" {
 		c.keepStep()
-		c.reject(invalid(400, "", err.Error()))
+		c.reject(invalid(400, "", bad))
 		return
 	}
 	prompt := min(max(0, p.o.Count(q.prompt)), maxTokens)

@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 )
@@ -89,23 +88,24 @@ type wire struct {
 	EncodingFormat string `json:"encoding_format"`
 }
 
-// parse reads a body. The error is for the caller of the API.
-func parse(path string, k kind, body []byte) (inquiry, error) {
+// parse reads a body. bad is what the caller of the API is told is wrong with
+// it, "" if nothing is.
+func parse(path string, k kind, body []byte) (q inquiry, bad string) {
 	var w wire
 	if err := json.Unmarshal(body, &w); err != nil {
-		return inquiry{}, fmt.Errorf("We could not parse the JSON body of your request: %v", err)
+		return q, "We could not parse the JSON body of your request: " + err.Error()
 	}
-	q := inquiry{kind: k, choices: 1, stream: w.Stream}
+	q = inquiry{kind: k, choices: 1, stream: w.Stream}
 	p := &q.prompt
 	p.Path, p.Model = path, w.Model
 	if w.Model == "" {
-		return q, errors.New("you must provide a model parameter")
+		return q, "you must provide a model parameter"
 	}
 	var caps []*int64
 	switch k {
 	case chat, messages:
 		if len(w.Messages) == 0 {
-			return q, errors.New("[] is too short - 'messages'")
+			return q, "[] is too short - 'messages'"
 		}
 		for _, m := range w.Messages {
 			p.Messages++
@@ -114,7 +114,7 @@ func parse(path string, k kind, body []byte) (inquiry, error) {
 		p.content(w.System, 0)
 		caps = []*int64{w.MaxCompletionTokens, w.MaxTokens}
 		if k == messages && w.MaxTokens == nil {
-			return q, errors.New("max_tokens: Field required")
+			return q, "max_tokens: Field required"
 		}
 	case responses:
 		p.items(w.Input)
@@ -128,7 +128,7 @@ func parse(path string, k kind, body []byte) (inquiry, error) {
 	case embeddings:
 		p.items(w.Input)
 		if p.Messages == 0 || p.Messages > 2048 {
-			return q, errors.New("'$.input' is invalid: want 1 to 2048 inputs")
+			return q, "'$.input' is invalid: want 1 to 2048 inputs"
 		}
 		q.dimensions, q.base64 = 8, w.EncodingFormat == "base64"
 		q.stream = false
@@ -150,7 +150,7 @@ func parse(path string, k kind, body []byte) (inquiry, error) {
 			continue
 		}
 		if *f.v < 1 || *f.v > f.max {
-			return q, fmt.Errorf("Invalid '%s': %d is not between 1 and %d", f.name, *f.v, f.max)
+			return q, fmt.Sprintf("Invalid '%s': %d is not between 1 and %d", f.name, *f.v, f.max)
 		}
 		if f.to != nil {
 			*f.to = *f.v
@@ -164,13 +164,13 @@ func parse(path string, k kind, body []byte) (inquiry, error) {
 			continue
 		}
 		if *c < 1 || *c > maxTokens {
-			return q, fmt.Errorf("Invalid output cap: %d is not between 1 and %d", *c, maxTokens)
+			return q, fmt.Sprintf("Invalid output cap: %d is not between 1 and %d", *c, maxTokens)
 		}
 		if q.cap == 0 {
 			q.cap = *c
 		}
 	}
-	return q, nil
+	return q, ""
 }
 
 // content collects the texts and images of a message, a list of parts, or a
