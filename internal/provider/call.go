@@ -1,0 +1,319 @@
+package provider
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// errCut ends a handler by breaking the connection.
+var errCut = http.ErrAbortHandler
+
+// ServeHTTP answers one call.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &exchange{p: p, w: w, r: r, ctx: r.Context(), path: r.URL.Path}
+	c.entry = Entry{Path: c.path, Attempt: r.Header.Get(p.o.AttemptHeader)}
+	c.anthropic = c.path == "/v1/messages"
+	c.serve()
+}
+
+// exchange is one call from arrival to end.
+type exchange struct {
+	p         *Provider
+	w         http.ResponseWriter
+	r         *http.Request
+	ctx       context.Context
+	path      string
+	anthropic bool
+	step      Step
+	scripted  bool
+	entry     Entry // until it is recorded
+
+	// Set when the call was let in.
+	*answer
+	live     *Entry // in the ledger
+	price    price
+	stamp    int64
+	readings []reading
+	finished bool
+}
+
+func (c *exchange) serve() {
+	p, r := c.p, c.r
+	k, priced := kinds[c.path]
+	switch {
+	case !p.allowed(r):
+		c.reject(noKey)
+		return
+	case c.path == "/v1/models" && r.Method == http.MethodGet:
+		c.models()
+		return
+	case c.path == "/v1/models" || priced && r.Method != http.MethodPost:
+		c.reject(invalid(405, "method_not_supported", "Not allowed to "+r.Method+" on "+c.path+"."))
+		return
+	case !priced:
+		c.reject(invalid(404, "unknown_url", "Invalid URL ("+r.Method+" "+c.path+")"))
+		return
+	}
+	c.step, c.scripted = p.nextStep()
+	if c.pause(c.step.Delay) != nil {
+		c.leave(true)
+		return
+	}
+	if c.step.Kind == ResetBefore {
+		c.cut()
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, p.o.MaxBody))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			c.keepStep()
+			c.reject(invalid(413, "request_too_large", "The request body is larger than "+strconv.FormatInt(p.o.MaxBody, 10)+" bytes."))
+			return
+		}
+		c.leave(true)
+		return
+	}
+	q, bad := parse(c.path, k, body)
+	c.entry.Model, c.entry.Stream = q.prompt.Model, q.stream
+	if bad != "" {
+		c.keepStep()
+		c.reject(invalid(400, "", bad))
+		return
+	}
+	prompt := min(max(0, p.o.Count(q.prompt)), maxTokens)
+	estimate := min(max(0, p.o.EstimatePrompt(q.prompt)), maxTokens)
+	if m := p.o.ContextWindow; m > 0 && prompt > m {
+		c.keepStep()
+		c.reject(invalid(400, "context_length_exceeded", "This model's maximum context length is "+strconv.FormatInt(m, 10)+
+			" tokens. However, your messages resulted in "+strconv.FormatInt(prompt, 10)+" tokens."))
+		return
+	}
+	if c.early() {
+		return
+	}
+	c.price = price{estimate: estimate, prompt: prompt, produces: k != embeddings}
+	if c.price.produces {
+		c.price.cap = p.o.DefaultCap * q.choices
+		if q.cap > 0 {
+			c.price.cap = min(q.cap*q.choices, maxTokens)
+		}
+	}
+	if !c.admit(q, body) {
+		return
+	}
+	c.run()
+}
+
+// allowed checks the key.
+func (p *Provider) allowed(r *http.Request) bool {
+	if p.o.Key == "" {
+		return true
+	}
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	for _, k := range []string{bearer, r.Header.Get("X-Api-Key"), r.Header.Get("Api-Key")} {
+		if subtle.ConstantTimeCompare([]byte(k), []byte(p.o.Key)) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// pause waits in the call's time. The error says that nobody waits any more.
+func (c *exchange) pause(d time.Duration) error {
+	var fire <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		fire = t.C
+	} else {
+		ready := make(chan time.Time)
+		close(ready)
+		fire = ready
+	}
+	// An end that is already there goes before a wait that is already over.
+	select {
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.p.done:
+		return errCut
+	default:
+	}
+	select {
+	case <-fire:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.p.done:
+		return errCut
+	}
+}
+
+// record writes the entry of a call that is already over.
+func (c *exchange) record(o Outcome, status int) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.entry.Outcome, c.entry.Status = o, status
+	c.p.recordLocked(c.p.now(), c.entry)
+}
+
+// keepStep returns a step that needs a call that was let in.
+func (c *exchange) keepStep() {
+	if !c.scripted || !c.step.Kind.admitted() {
+		return
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.p.putBackLocked(c.step)
+}
+
+// leave records a client that left before the limits were asked.
+func (c *exchange) leave(keep bool) {
+	if keep {
+		c.keepStep()
+	}
+	c.record(Gone, 0)
+	panic(errCut)
+}
+
+// cut breaks the connection of a call that was not let in.
+func (c *exchange) cut() {
+	c.record(Cut, 0)
+	panic(errCut)
+}
+
+// reject answers a call that never reached the limits.
+func (c *exchange) reject(e problem) {
+	c.record(Rejected, e.status)
+	c.problem(e)
+}
+
+// early is the scripted answers that come instead of the limits.
+func (c *exchange) early() bool {
+	var e problem
+	outcome := Refused
+	switch c.step.Kind {
+	case Refuse:
+		e = problem{429, "tokens", "rate_limit_exceeded", "Rate limit reached for " + c.entry.Model + " in organization org-box on tokens per min (TPM)."}
+		if c.step.RetryAfter > 0 {
+			e.message += " Please try again in " + ceil(c.step.RetryAfter, time.Millisecond).String() + "."
+		}
+	case RefuseBare:
+		e = problem{status: 429}
+	case InsufficientQuota:
+		e = noMoney
+	case Reject:
+		outcome, e = Rejected, badRequest
+		if c.step.Status != 0 {
+			e.status = c.step.Status
+		}
+		if e.status == 429 {
+			outcome = Refused
+		}
+	default:
+		return false
+	}
+	p := c.p
+	p.mu.Lock()
+	now := p.now()
+	c.entry.Outcome, c.entry.Status = outcome, e.status
+	if outcome == Refused {
+		c.entry.Reason, c.entry.Wait = "scripted", c.step.RetryAfter
+		if p.o.RefusedCount {
+			c.entry.Requests = p.engine.chargeRefused(now)
+		}
+	}
+	p.recordLocked(now, c.entry)
+	p.toldLocked(now, c.step.RetryAfter)
+	if c.step.Kind == Refuse {
+		c.readings = p.readingsLocked(now)
+	}
+	c.stamp = now
+	p.mu.Unlock()
+	c.problem(e)
+	return true
+}
+
+// admit asks the limits. It answers a refused call itself.
+func (c *exchange) admit(q inquiry, body []byte) bool {
+	p := c.p
+	p.mu.Lock()
+	now := p.now()
+	c.stamp = now
+	v := p.engine.judge(now, c.price)
+	if v.reason != "" {
+		if c.scripted && c.step.Kind.admitted() {
+			p.putBackLocked(c.step)
+		}
+		c.step = Step{}
+		e := &c.entry
+		e.Outcome, e.Status, e.Reason = Refused, 429, v.reason
+		if v.wait == never {
+			e.Reason = "too large"
+		}
+		e.Requests = p.engine.refuse(now, &v)
+		if v.wait != never {
+			e.Wait = time.Duration(v.wait)
+		}
+		p.recordLocked(now, *e)
+		if p.o.RetryAfter != NoRetryAfter {
+			p.toldLocked(now, e.Wait)
+		}
+		c.readings = p.readingsLocked(now)
+		answer := refusal(v, q.prompt.Model, now, e.Wait)
+		wait := e.Wait
+		p.mu.Unlock()
+		p.retryAfter(c.w.Header(), p.o.RetryAfter, now, wait)
+		c.problem(answer)
+		return false
+	}
+	p.engine.admit(now, c.price)
+	p.stats.PeakInFlight = max(p.stats.PeakInFlight, p.engine.inFlight)
+	a := &answer{inquiry: q, number: p.number + 1, created: p.start.Add(time.Duration(now)).Unix(), prompt: c.price.prompt}
+	if c.price.produces {
+		a.length = p.drawLocked(body, q.choices)
+		if q.cap > 0 && a.length >= q.cap {
+			a.length, a.capped = q.cap, true
+		}
+	}
+	c.answer = a
+	c.price.output = a.output()
+	t := p.o.Charge.onArrival(c.price)
+	c.entry.Outcome, c.entry.Requests, c.entry.Arrival, c.entry.Prompt = Running, 1, Tokens{t.in, t.out}, c.price.prompt
+	c.live = p.recordLocked(now, c.entry)
+	c.readings = p.readingsLocked(now)
+	p.mu.Unlock()
+	return true
+}
+
+// maxBodies bounds the memory of drawLocked; past it, counting starts anew.
+const maxBodies = 1 << 16
+
+// drawLocked draws the length of the output from the seed, the body, and how
+// often that body was admitted before.
+func (p *Provider) drawLocked(body []byte, choices int64) int64 {
+	h := fnv64(body)
+	if len(p.draws) >= maxBodies {
+		clear(p.draws)
+	}
+	n := p.draws[h]
+	p.draws[h] = n + 1
+	r := rand.New(rand.NewPCG(p.o.Seed^h, n))
+	return min(max(0, p.o.Output(r)), maxOutput/choices)
+}
+
+// fnv64 is FNV-1a. A hash with a random seed would draw other lengths in the
+// next process.
+func fnv64(b []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}

@@ -1,0 +1,123 @@
+package provider
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+)
+
+// Cost is one call as the ideal client knows it: everything, beforehand.
+type Cost struct {
+	Prompt   int64 // tokens, actual
+	Estimate int64 // prompt as the provider estimates it; zero is Prompt
+	Cap      int64 // output cap over all choices, as charged
+	Output   int64 // output over all choices
+	Choices  int64 // zero is 1
+	// NoOutput marks a call that cannot have output, such as embeddings.
+	NoOutput bool
+}
+
+// IdealSeconds is when the last of calls could have been admitted with no
+// refusal, in seconds after the provider's start, which is now: the calls are
+// all present at the start and go in order, each at the first instant at which
+// a provider of these options admits it.
+//
+// It is the floor that a client's total time is measured against. Under rules
+// that settle at the end of a call, Options.Latency says when that is.
+func IdealSeconds(calls []Cost, o Options) (float64, error) {
+	at, err := IdealTimes(calls, o, time.Now())
+	if err != nil || len(at) == 0 {
+		return 0, err
+	}
+	return at[len(at)-1].Seconds(), nil
+}
+
+// IdealTimes is IdealSeconds for every call, as the time since start. The
+// start matters where windows stand on the wall clock. The error names the
+// first call that could never be admitted.
+func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := newEngine(o, start)
+	times := make([]time.Duration, 0, len(calls))
+	var running endings
+	now := int64(0)
+	for i, c := range calls {
+		p := price{estimate: c.Estimate, prompt: c.Prompt, cap: c.Cap, output: c.Output, produces: !c.NoOutput}
+		if p.estimate == 0 {
+			p.estimate = p.prompt
+		}
+		if min(p.estimate, p.prompt, p.cap, p.output, c.Choices) < 0 || max(p.estimate, p.prompt, p.cap, p.output) > maxTokens {
+			return nil, fmt.Errorf("provider: call %d costs %+v: want 0 to %d tokens", i, c, maxTokens)
+		}
+		for {
+			e.advance(now)
+			for len(running) > 0 && running[0].at <= now {
+				end := heap.Pop(&running).(ending)
+				e.finish(end.at, end.stamp, end.price, false)
+			}
+			v := e.judge(now, p)
+			if v.reason == "" {
+				break
+			}
+			// Whatever ends, or halves, before the wait is over may change it.
+			next := int64(never)
+			if v.reason != "in flight" && v.wait != never {
+				next = now + v.wait
+			}
+			if len(running) > 0 {
+				next = min(next, running[0].at)
+			}
+			if !e.halved {
+				next = min(next, int64(o.HalveAfter))
+			}
+			if next == never {
+				return nil, fmt.Errorf("provider: call %d (%+v) can never be admitted: %s", i, c, v.reason)
+			}
+			now = next
+		}
+		e.admit(now, p)
+		times = append(times, time.Duration(now))
+		var took time.Duration
+		if o.Latency != nil {
+			choices := max(1, c.Choices)
+			call := Call{Prompt: c.Prompt, Cap: c.Cap, Output: c.Output, Choices: choices}
+			took = o.Latency(call).total(c.Output / choices)
+		}
+		heap.Push(&running, ending{at: now + int64(took), seq: i, stamp: now, price: p})
+	}
+	return times, nil
+}
+
+// total is how long a call with that many tokens a choice takes.
+func (t Timing) total(tokens int64) time.Duration {
+	q, _, ok := mulDiv(max(0, int64(t.PerToken)), tokens, 1)
+	if !ok || q > 100*day {
+		q = 100 * day
+	}
+	return min(max(0, t.FirstByte), time.Duration(100*day)) + time.Duration(q)
+}
+
+// endings is a heap of calls that run, the next to end first.
+type endings []ending
+
+type ending struct {
+	at, stamp int64
+	seq       int
+	price     price
+}
+
+func (h endings) Len() int { return len(h) }
+func (h endings) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+func (h endings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *endings) Push(x any)   { *h = append(*h, x.(ending)) }
+func (h *endings) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
