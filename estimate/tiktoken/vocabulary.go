@@ -1,0 +1,181 @@
+package tiktoken
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"strconv"
+)
+
+// A vocabulary is the tokens of one encoding and their ranks. A token's rank is
+// its number and also its place in the order of merges.
+//
+// It is never changed once built. The tokens lie one after another in text, in
+// the order of their ranks; slots is an open-addressing hash table over them.
+// Go's map of the same content takes two and a half times the memory and is
+// slower to fill and to ask.
+type vocabulary struct {
+	split   splitter
+	classes *classTable
+
+	text    []byte   // every token's bytes
+	start   []uint32 // token r is text[start[r]:start[r+1]]; empty if there is no rank r
+	longest int      // bytes of the longest token
+
+	// slots holds 0 for an empty slot, or rank+1 in the low rankBits bits and a
+	// fingerprint of the token's hash above. Its length is a power of two and at
+	// most half of it is used. The content is fixed, so no input can make a chain
+	// of probes longer than the longest one there is.
+	slots []uint32
+	shift uint // 64 - log2(len(slots))
+
+	// pairs answers the most frequent question, whether two neighbouring bytes
+	// are a token: rank+1, or 0.
+	pairs *[1 << 16]uint32
+}
+
+const (
+	rankBits = 18 // 2^18 is more than the 200,000 tokens of o200k_base
+	rankMask = 1<<rankBits - 1
+)
+
+// readVocabulary reads a file of lines "base64 of the token, space, rank", ranks
+// rising.
+func readVocabulary(files fs.FS, name string) (*vocabulary, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("tiktoken: no vocabulary: %w", err)
+	}
+	defer f.Close()
+
+	v := &vocabulary{pairs: new([1 << 16]uint32)}
+	var text []byte
+	var start []uint32
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Bytes()
+		if len(line) == 0 {
+			continue
+		}
+		text, start, err = appendToken(text, start, line)
+		if err != nil {
+			return nil, fmt.Errorf("tiktoken: vocabulary %s, line %d: %w", name, n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("tiktoken: vocabulary %s: %w", name, err)
+	}
+	if len(start) == 0 {
+		return nil, fmt.Errorf("tiktoken: vocabulary %s: no tokens", name)
+	}
+	// Copied to their exact lengths: they stay for the life of the process.
+	v.text = append(make([]byte, 0, len(text)), text...)
+	v.start = append(make([]uint32, 0, len(start)+1), start...)
+	v.start = append(v.start, uint32(len(text)))
+	v.index()
+	return v, nil
+}
+
+var errLine = errors.New("want a token in base64, a space and a rank above the one before")
+
+func appendToken(text []byte, start []uint32, line []byte) ([]byte, []uint32, error) {
+	sp := len(line) - 1
+	for sp >= 0 && line[sp] != ' ' {
+		sp--
+	}
+	if sp <= 0 {
+		return nil, nil, errLine
+	}
+	rank, err := strconv.ParseUint(string(line[sp+1:]), 10, rankBits)
+	if err != nil || rank < uint64(len(start)) || rank >= rankMask {
+		return nil, nil, errLine
+	}
+	// A rank that is left out belongs to a special token. It gets no bytes.
+	for uint64(len(start)) <= rank {
+		start = append(start, uint32(len(text)))
+	}
+	before := len(text)
+	text, err = base64.StdEncoding.AppendDecode(text, line[:sp])
+	if err != nil || len(text) == before {
+		return nil, nil, errLine
+	}
+	return text, start, nil
+}
+
+// index fills slots, pairs and longest.
+func (v *vocabulary) index() {
+	size := uint(bits.Len(uint(len(v.start) * 2)))
+	v.slots = make([]uint32, 1<<size)
+	v.shift = 64 - size
+	for r := range len(v.start) - 1 {
+		token := v.text[v.start[r]:v.start[r+1]]
+		if len(token) == 0 {
+			continue
+		}
+		v.longest = max(v.longest, len(token))
+		if len(token) == 2 {
+			v.pairs[uint(token[0])<<8|uint(token[1])] = uint32(r) + 1
+		}
+		h := hash(token)
+		i := h >> v.shift
+		for v.slots[i] != 0 {
+			i = (i + 1) & uint64(len(v.slots)-1)
+		}
+		v.slots[i] = uint32(h)<<rankBits | uint32(r+1)
+	}
+}
+
+// none is the rank of bytes that are no token, above every rank there is.
+const none = 1<<32 - 1
+
+// rank returns the rank of the token that is exactly b, or none.
+func (v *vocabulary) rank(b []byte) uint32 {
+	if len(b) == 0 || len(b) > v.longest {
+		return none
+	}
+	h := hash(b)
+	slots := v.slots
+	for i := h >> v.shift; ; i++ {
+		s := slots[i&uint64(len(slots)-1)]
+		if s == 0 {
+			return none
+		}
+		if s>>rankBits == uint32(h)&(1<<(32-rankBits)-1) {
+			r := s&rankMask - 1
+			if string(v.text[v.start[r]:v.start[r+1]]) == string(b) {
+				return r
+			}
+		}
+	}
+}
+
+// hash mixes b by multiplying 64-bit words to 128 bits and folding the halves.
+func hash(b []byte) uint64 {
+	const k0, k1 = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
+	n := len(b)
+	h := uint64(n) * k1
+	var x, y uint64
+	switch {
+	case n > 16:
+		for rest := b; len(rest) > 16; rest = rest[16:] {
+			h = fold(binary.LittleEndian.Uint64(rest)^k0, binary.LittleEndian.Uint64(rest[8:])^h)
+		}
+		x, y = binary.LittleEndian.Uint64(b[n-16:]), binary.LittleEndian.Uint64(b[n-8:])
+	case n >= 8:
+		x, y = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[n-8:])
+	case n >= 4:
+		x, y = uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[n-4:]))
+	case n > 0:
+		x = uint64(b[0])<<16 | uint64(b[n>>1])<<8 | uint64(b[n-1])
+	}
+	return fold(x^k0, y^h)
+}
+
+func fold(x, y uint64) uint64 {
+	hi, lo := bits.Mul64(x, y)
+	return hi ^ lo
+}
