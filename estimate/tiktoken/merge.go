@@ -176,8 +176,12 @@ func (m *mergeState) shared() (from int, before int64, ok bool) {
 // merge encodes w into m.next: the first token starts at 0, the one after the
 // token at i starts at m.next[i], which is len(w) at the end.
 //
-// Each byte is pushed once and each join pushes at most two pairs, so there are
-// fewer than 3*len(w) pushes and pops, of log len(w) steps each.
+// Only pairs that come before both their neighbours are in the heap. The pair to
+// join next is always one of them, and a pair can become one only when a pair
+// beside it changes. In a run of one letter that keeps the heap at a few entries.
+//
+// Each byte is pushed at most once and each join pushes at most four pairs, so
+// there are fewer than 5*len(w) pushes and pops, of log len(w) steps each.
 func (v *vocabulary) merge(m *mergeState, w []byte) {
 	n := len(w)
 	m.merged += int64(n)
@@ -185,20 +189,26 @@ func (v *vocabulary) merge(m *mergeState, w []byte) {
 		m.next, m.prev, m.pair = make([]int32, n), make([]int32, n), make([]uint32, n)
 	}
 	m.next, m.prev, m.pair = m.next[:n], m.prev[:n], m.pair[:n]
-	h := m.heap[:0]
-	for i := range n {
-		m.next[i], m.prev[i], m.pair[i] = int32(i+1), int32(i-1), none
-		if i+1 < n {
-			r := v.pairs[uint(w[i])<<8|uint(w[i+1])] - 1 // 0 becomes none
-			m.pair[i] = r
-			if r != none {
-				h = append(h, uint64(r)<<32|uint64(i))
-			}
-		}
+	next, prev, pair := m.next, m.prev, m.pair
+
+	for i := range n - 1 {
+		next[i], prev[i] = int32(i+1), int32(i-1)
+		pair[i] = v.pairs[uint(w[i])<<8|uint(w[i+1])] - 1 // 0 becomes none
 	}
-	for i := len(h)/2 - 1; i >= 0; i-- {
+	next[n-1], prev[n-1], pair[n-1] = int32(n), int32(n-2), none
+
+	h := m.heap[:0]
+	left := uint32(none)
+	for i, r := range pair[:n-1] {
+		if r < left && r <= pair[i+1] {
+			h = append(h, uint64(r)<<32|uint64(i))
+		}
+		left = r
+	}
+	for i := (len(h) - 2) / 4; i >= 0; i-- {
 		down(h, i)
 	}
+
 	for len(h) > 0 {
 		top := h[0]
 		h[0] = h[len(h)-1]
@@ -206,39 +216,66 @@ func (v *vocabulary) merge(m *mergeState, w []byte) {
 		down(h, 0)
 
 		i, r := int32(uint32(top)), uint32(top>>32)
-		if m.pair[i] != r {
-			continue // the pair was joined or broken since it was pushed
+		if pair[i] != r {
+			continue // joined or broken since it was pushed
 		}
-		j := m.next[i]
-		k := m.next[j]
-		m.next[i] = k
-		m.pair[j] = none
-		m.pair[i] = none
+		j := next[i]
+		k := next[j]
+		wasK := pair[j] // what stood left of the pair at k
+		pair[j] = none
+		next[i] = k
+		p := prev[i]
+
+		// The pair of the new token with the next one, and the pair of the one
+		// before with the new token.
+		rightK, rankK := uint32(none), uint32(none)
+		rankI := uint32(none)
 		if int(k) < n {
-			m.prev[k] = i
-			if r := v.rank(w[i:m.next[k]]); r != none {
-				m.pair[i] = r
-				h = push(h, uint64(r)<<32|uint64(i))
+			prev[k] = i
+			rankI = v.rank(w[i:next[k]])
+			rankK = pair[k]
+			if kk := next[k]; int(kk) < n {
+				rightK = pair[kk]
 			}
 		}
-		if p := m.prev[i]; p >= 0 {
-			r := v.rank(w[p:k])
-			m.pair[p] = r
-			if r != none {
-				h = push(h, uint64(r)<<32|uint64(p))
+		pair[i] = rankI
+		rankP := uint32(none)
+		if p >= 0 {
+			wasP := pair[p]
+			rankP = v.rank(w[p:k])
+			pair[p] = rankP
+			rankPP, leftPP := uint32(none), uint32(none)
+			if pp := prev[p]; pp >= 0 {
+				rankPP = pair[pp]
+				if ppp := prev[pp]; ppp >= 0 {
+					leftPP = pair[ppp]
+				}
+				if rankPP > wasP && rankPP <= rankP && rankPP < leftPP {
+					h = push(h, uint64(rankPP)<<32|uint64(pp))
+				}
 			}
+			if rankP < rankPP && rankP <= rankI {
+				h = push(h, uint64(rankP)<<32|uint64(p))
+			}
+		}
+		if rankI < rankP && rankI <= rankK {
+			h = push(h, uint64(rankI)<<32|uint64(i))
+		}
+		if rankK >= wasK && rankK < rankI && rankK <= rightK && rankK != none {
+			h = push(h, uint64(rankK)<<32|uint64(k))
 		}
 	}
 	m.heap = h
 }
 
-// push and down keep a binary heap with the smallest entry first. container/heap
-// would call through an interface for each comparison and box each entry.
+// push and down keep a heap of four children a node, the smallest entry first.
+// container/heap would call through an interface for each comparison and box each
+// entry.
 func push(h []uint64, x uint64) []uint64 {
 	h = append(h, x)
 	i := len(h) - 1
 	for i > 0 {
-		p := (i - 1) / 2
+		p := (i - 1) / 4
 		if h[p] <= x {
 			break
 		}
@@ -255,12 +292,29 @@ func down(h []uint64, i int) {
 	}
 	x := h[i]
 	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			break
-		}
-		if c+1 < len(h) && h[c+1] < h[c] {
-			c++
+		c := 4*i + 1
+		if c+4 > len(h) {
+			if c >= len(h) {
+				break
+			}
+			for k := c + 1; k < len(h); k++ {
+				if h[k] < h[c] {
+					c = k
+				}
+			}
+		} else {
+			q := h[c : c+4 : c+4]
+			a, b := 0, 2
+			if q[1] < q[0] {
+				a = 1
+			}
+			if q[3] < q[2] {
+				b = 3
+			}
+			if q[b] < q[a] {
+				a = b
+			}
+			c += a
 		}
 		if x <= h[c] {
 			break
