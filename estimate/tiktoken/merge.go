@@ -56,8 +56,8 @@ type mergeState struct {
 
 // count returns the number of tokens of a piece.
 func (v *vocabulary) count(s *scratch, piece []byte) int64 {
-	if v.rank(piece) != none {
-		return 1
+	if len(piece) == 1 || v.rank(piece) != none {
+		return 1 // the reference counts a lone byte as one token even if it has none
 	}
 	if len(piece) <= shortPiece {
 		return v.mergeShort(piece)
@@ -71,9 +71,6 @@ func (v *vocabulary) mergeShort(piece []byte) int64 {
 	var start [shortPiece + 1]uint8
 	var pair [shortPiece]uint32 // rank of the token at i joined with the next one
 	n := len(piece)
-	if n < 2 {
-		return int64(n)
-	}
 	for i := range n {
 		start[i] = uint8(i)
 	}

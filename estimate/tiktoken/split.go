@@ -1,5 +1,7 @@
 package tiktoken
 
+import "unicode/utf8"
+
 // A text is first cut into pieces, and only inside a piece are bytes merged into
 // tokens. The reference cuts with a regular expression. The functions below walk
 // the same grammar by hand; each returns the end of the piece that starts at
@@ -75,14 +77,7 @@ func word(t *classTable, text []byte, i int) int {
 				break
 			}
 			// A small letter ends the first set; the second goes on.
-			i += w
-			for i < len(text) {
-				c, w := t.at(text, i)
-				if c&lower == 0 {
-					break
-				}
-				i += w
-			}
+			i = run(t, text, i+w, lower)
 			end = i
 			break
 		}
@@ -205,6 +200,13 @@ func isLower(letters []byte) bool {
 // run returns the end of the run of characters of a class that text[i] continues.
 func run(t *classTable, text []byte, i int, class uint8) int {
 	for i < len(text) {
+		if b := text[i]; b < utf8.RuneSelf {
+			if t.ascii[b]&class == 0 {
+				break
+			}
+			i++
+			continue
+		}
 		c, w := t.at(text, i)
 		if c&class == 0 {
 			break
@@ -246,6 +248,13 @@ func punctuation(t *classTable, text []byte, i int, c uint8) int {
 
 func punctuationFrom(t *classTable, text []byte, i int) int {
 	for i < len(text) {
+		if b := text[i]; b < utf8.RuneSelf {
+			if t.ascii[b]&notPunct != 0 {
+				break
+			}
+			i++
+			continue
+		}
 		c, w := t.at(text, i)
 		if c&notPunct != 0 {
 			break

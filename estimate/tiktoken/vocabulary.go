@@ -14,33 +14,39 @@ import (
 // A vocabulary is the tokens of one encoding and their ranks. A token's rank is
 // its number and also its place in the order of merges.
 //
-// It is never changed once built. The tokens lie one after another in text, in
-// the order of their ranks; slots is an open-addressing hash table over them.
-// Go's map of the same content takes two and a half times the memory and is
-// slower to fill and to ask.
+// It is never changed once built. The tokens lie one after another in text; slots
+// is an open-addressing hash table over them. Go's map of the same content takes
+// over twice the memory and is slower to fill and to ask.
 type vocabulary struct {
 	split   splitter
 	classes *classTable
 
-	text    []byte   // every token's bytes
-	start   []uint32 // token r is text[start[r]:start[r+1]]; empty if there is no rank r
-	longest int      // bytes of the longest token
+	text    []byte // every token's bytes, in the order of ranks
+	longest int    // bytes of the longest token
 
-	// slots holds 0 for an empty slot, or rank+1 in the low rankBits bits and a
-	// fingerprint of the token's hash above. Its length is a power of two and at
-	// most half of it is used. The content is fixed, so no input can make a chain
-	// of probes longer than the longest one there is.
-	slots []uint32
-	shift uint // 64 - log2(len(slots))
+	// slots holds 0 for an empty slot, or all that a look-up needs before it
+	// compares bytes. Half of it is used. The content is fixed, so no input can
+	// make a chain of probes longer than the longest one there is.
+	slots []slot
 
 	// pairs answers the most frequent question, whether two neighbouring bytes
 	// are a token: rank+1, or 0.
 	pairs *[1 << 16]uint32
 }
 
+// A slot packs, from the lowest bit: rank+1, the length of the token, its place
+// in text, and a fingerprint of its hash.
+type slot uint64
+
 const (
-	rankBits = 18 // 2^18 is more than the 200,000 tokens of o200k_base
-	rankMask = 1<<rankBits - 1
+	rankBits   = 18 // 2^18 is more than the 200,000 tokens of o200k_base
+	lengthBits = 8
+	placeBits  = 22 // 4 MB
+	printShift = rankBits + lengthBits + placeBits
+
+	rankMask   = 1<<rankBits - 1
+	lengthMask = 1<<lengthBits - 1
+	placeMask  = 1<<placeBits - 1
 )
 
 // readVocabulary reads a file of lines "base64 of the token, space, rank", ranks
@@ -52,9 +58,8 @@ func readVocabulary(files fs.FS, name string) (*vocabulary, error) {
 	}
 	defer f.Close()
 
-	v := &vocabulary{pairs: new([1 << 16]uint32)}
 	var text []byte
-	var start []uint32
+	var start []uint32 // token r begins at text[start[r]]; empty if there is no rank r
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Bytes()
@@ -72,11 +77,9 @@ func readVocabulary(files fs.FS, name string) (*vocabulary, error) {
 	if len(start) == 0 {
 		return nil, fmt.Errorf("tiktoken: vocabulary %s: no tokens", name)
 	}
-	// Copied to their exact lengths: they stay for the life of the process.
-	v.text = append(make([]byte, 0, len(text)), text...)
-	v.start = append(make([]uint32, 0, len(start)+1), start...)
-	v.start = append(v.start, uint32(len(text)))
-	v.index()
+	// Copied to its exact length, since it stays for the life of the process.
+	v := &vocabulary{text: append(make([]byte, 0, len(text)), text...)}
+	v.index(append(start, uint32(len(text))))
 	return v, nil
 }
 
@@ -100,19 +103,19 @@ func appendToken(text []byte, start []uint32, line []byte) ([]byte, []uint32, er
 	}
 	before := len(text)
 	text, err = base64.StdEncoding.AppendDecode(text, line[:sp])
-	if err != nil || len(text) == before {
+	if n := len(text) - before; err != nil || n == 0 || n > lengthMask || len(text) > placeMask {
 		return nil, nil, errLine
 	}
 	return text, start, nil
 }
 
 // index fills slots, pairs and longest.
-func (v *vocabulary) index() {
-	size := uint(bits.Len(uint(len(v.start) * 2)))
-	v.slots = make([]uint32, 1<<size)
-	v.shift = 64 - size
-	for r := range len(v.start) - 1 {
-		token := v.text[v.start[r]:v.start[r+1]]
+func (v *vocabulary) index(start []uint32) {
+	v.pairs = new([1 << 16]uint32)
+	v.slots = make([]slot, 2*len(start))
+	for r := range len(start) - 1 {
+		place, end := start[r], start[r+1]
+		token := v.text[place:end]
 		if len(token) == 0 {
 			continue
 		}
@@ -121,12 +124,21 @@ func (v *vocabulary) index() {
 			v.pairs[uint(token[0])<<8|uint(token[1])] = uint32(r) + 1
 		}
 		h := hash(token)
-		i := h >> v.shift
+		i := v.home(h)
 		for v.slots[i] != 0 {
-			i = (i + 1) & uint64(len(v.slots)-1)
+			if i++; i == len(v.slots) {
+				i = 0
+			}
 		}
-		v.slots[i] = uint32(h)<<rankBits | uint32(r+1)
+		v.slots[i] = slot(h)<<printShift | slot(place)<<(rankBits+lengthBits) | slot(len(token))<<rankBits | slot(r+1)
 	}
+}
+
+// home is the slot where the search for a hash begins: the hash as a fraction of
+// the table. The fingerprint is taken from the other end of the hash.
+func (v *vocabulary) home(h uint64) int {
+	hi, _ := bits.Mul64(h, uint64(len(v.slots)))
+	return int(hi)
 }
 
 // none is the rank of bytes that are no token, above every rank there is.
@@ -134,21 +146,27 @@ const none = 1<<32 - 1
 
 // rank returns the rank of the token that is exactly b, or none.
 func (v *vocabulary) rank(b []byte) uint32 {
+	if len(b) == 2 {
+		return v.pairs[uint(b[0])<<8|uint(b[1])] - 1 // 0 becomes none
+	}
 	if len(b) == 0 || len(b) > v.longest {
 		return none
 	}
 	h := hash(b)
-	slots := v.slots
-	for i := h >> v.shift; ; i++ {
-		s := slots[i&uint64(len(slots)-1)]
+	want := slot(h)<<printShift | slot(len(b))<<rankBits
+	for i := v.home(h); ; {
+		s := v.slots[i]
 		if s == 0 {
 			return none
 		}
-		if s>>rankBits == uint32(h)&(1<<(32-rankBits)-1) {
-			r := s&rankMask - 1
-			if string(v.text[v.start[r]:v.start[r+1]]) == string(b) {
-				return r
+		if (s^want)&^(placeMask<<(rankBits+lengthBits)|rankMask) == 0 {
+			place := int(s >> (rankBits + lengthBits) & placeMask)
+			if string(v.text[place:place+len(b)]) == string(b) {
+				return uint32(s&rankMask) - 1
 			}
+		}
+		if i++; i == len(v.slots) {
+			i = 0
 		}
 	}
 }
