@@ -30,12 +30,13 @@ type Limit struct {
 	// bucket and leave debt; only a cost above N is refused.
 	//
 	// In any span of time d, at most Burst plus what the rate earns in d is
-	// admitted (plus one oversized cost, where the burst is soft).
+	// admitted, plus what the last cost was larger than the burst.
 	Burst int64
 
-	// Soft makes a Burst set by hand bound only what goes at once, like the
-	// default does, and not the size of a cost.
-	Soft bool
+	// Largest is the largest admissible cost, in units. Zero means the Burst
+	// where that is set by hand, else the rate's N. It may be above the burst:
+	// such a cost waits for a full bucket and leaves debt.
+	Largest int64
 
 	// Empty starts the limit with no credit instead of a full burst.
 	Empty bool
@@ -161,6 +162,9 @@ func (l Limit) checked(field string) (Limit, error) {
 	if l.Burst < 0 || l.Burst > MaxUnits {
 		return l, &ConfigError{field + ".Burst", l.Burst, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
 	}
+	if l.Largest < 0 || l.Largest > MaxUnits {
+		return l, &ConfigError{field + ".Largest", l.Largest, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
+	}
 	if l.Rate != (Rate{}) {
 		if err := l.Rate.check(field); err != nil {
 			return l, err
@@ -174,13 +178,14 @@ func (l Limit) checked(field string) (Limit, error) {
 
 // sizes are the burst and the largest admissible cost, in units.
 func (l Limit) sizes() (burst, largest int64) {
-	switch {
-	case l.Burst == 0:
-		return l.defaultBurst(), l.Rate.N
-	case l.Soft:
-		return l.Burst, max(l.Burst, l.Rate.N)
+	burst, largest = l.Burst, l.Burst
+	if burst == 0 {
+		burst, largest = l.defaultBurst(), l.Rate.N
 	}
-	return l.Burst, l.Burst
+	if l.Largest > 0 {
+		largest = l.Largest
+	}
+	return burst, largest
 }
 
 func newBound(cfg Limit, now int64) bound {

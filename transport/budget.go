@@ -1,0 +1,218 @@
+package transport
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+)
+
+// Limiter is what a Transport needs of a limiter. [*limit.Limiter] is one.
+type Limiter interface {
+	Acquire(context.Context, limit.Cost) (limit.Reservation, error)
+	AcquireFirst(context.Context, limit.Cost) (limit.Reservation, error)
+	SetLimit(limit.Limit) error
+	Pause(time.Duration)
+	Drain(name string, d time.Duration) bool
+	Snapshot() limit.Snapshot
+}
+
+// A dimension is one limit of the budget and what is known of it: what the user
+// configured, what the provider last said, and what it has shown to hold.
+type dimension struct {
+	limit      limit.Limit // as handed to the limiter last
+	configured limit.Limit // zero Rate: learned
+	said       int64       // the provider's own limit, 0 unknown
+	shown      int64       // largest remaining plus own debit seen, 0 unknown
+	cut        cut
+}
+
+// budget joins the limiter with what responses teach about it.
+type budget struct {
+	limiter Limiter
+	trace   *Trace
+
+	mu    sync.Mutex // guards below
+	dims  []*dimension
+	shape shape
+	rest  time.Time // when the last drain opens or opened
+}
+
+// shape is how a provider's limits behave, in plain values.
+type shape struct {
+	requestBurst, tokenBurst time.Duration // capacity, as a time of the rate
+	headroom                 int64         // per cent of each limit that is used
+	tokens                   limit.Unit    // what a limit on tokens counts
+}
+
+// shapeOf reads a profile.
+func shapeOf(p profile.Profile) shape {
+	s := shape{requestBurst: time.Second, tokenBurst: 10 * time.Second, headroom: 100, tokens: limit.Tokens}
+	if p.RequestBurst > 0 {
+		s.requestBurst = p.RequestBurst
+	}
+	if p.TokenBurst > 0 {
+		s.tokenBurst = p.TokenBurst
+	}
+	if p.Headroom > 0 {
+		s.headroom = p.Headroom
+	}
+	if p.InputOnly {
+		s.tokens = limit.Input
+	}
+	return s
+}
+
+// configure makes the limiter, or takes the one that was given.
+func (b *budget) configure(o *Options) error {
+	b.trace, b.shape, b.limiter = &o.Trace, shapeOf(o.Provider), o.Limiter
+	if b.limiter == nil {
+		l, err := limit.New(limit.Options{
+			Limits: limits(o), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
+		})
+		if err != nil {
+			return err
+		}
+		b.limiter = l
+	}
+	for _, s := range b.limiter.Snapshot().Limits {
+		b.dims = append(b.dims, &dimension{limit: s.Limit, configured: s.Limit})
+	}
+	return nil
+}
+
+// limits are those that the options set.
+func limits(o *Options) []limit.Limit {
+	var ls []limit.Limit
+	for _, f := range []struct {
+		n      int64
+		unit   limit.Unit
+		window time.Duration
+	}{
+		{o.RPM, limit.Requests, time.Minute},
+		{o.RPD, limit.Requests, 24 * time.Hour},
+		{o.TPM, limit.Tokens, time.Minute},
+		{o.TPD, limit.Tokens, 24 * time.Hour},
+		{o.InputTPM, limit.Input, time.Minute},
+		{o.OutputTPM, limit.Output, time.Minute},
+	} {
+		if f.n > 0 {
+			ls = append(ls, limit.Limit{
+				Name: dimensionName(f.unit, f.window), Unit: f.unit, Rate: limit.Rate{N: f.n, Window: f.window},
+			})
+		}
+	}
+	ls = append(ls, o.Limits...)
+	for i := range ls {
+		if l := &ls[i]; o.Burst > 0 && l.Burst == 0 && l.Rate.Window <= time.Minute {
+			l.Burst = max(1, l.Rate.In(o.Burst))
+		}
+	}
+	return ls
+}
+
+// adopt gives every limit the shape that the provider's profile has.
+func (b *budget) adopt(p profile.Profile) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shape = shapeOf(p)
+	for _, d := range b.dims {
+		if d.configured.Unit == limit.Tokens {
+			d.configured.Unit = b.shape.tokens
+		}
+		b.apply(d)
+		if p.StartEmpty {
+			b.limiter.Drain(d.limit.Name, 0)
+		}
+	}
+}
+
+// dimensionName is how errors and snapshots call a limit.
+func dimensionName(u limit.Unit, window time.Duration) string {
+	switch window {
+	case time.Second:
+		return u.String() + " per second"
+	case time.Minute:
+		return u.String() + " per minute"
+	case time.Hour:
+		return u.String() + " per hour"
+	case 24 * time.Hour:
+		return u.String() + " per day"
+	}
+	return u.String() + " per " + window.String()
+}
+
+// effective is the limit to run a dimension with. Its rate is never above what
+// was configured, nor above what the provider says. Its capacity is never above
+// what the provider has shown to hold, less what may have been refilled unseen.
+// Only what the user configured refuses a cost for its size: a header that says
+// little may be wrong, and would never be put right if nothing were sent.
+func (d *dimension) effective(s shape) limit.Limit {
+	l := d.limit
+	l.Unit = d.configured.Unit
+	n := d.configured.Rate.N
+	burst := d.configured.Burst
+	switch {
+	case n == 0:
+		n, l.Largest, l.Unit = d.said, limit.MaxUnits, d.limit.Unit
+	case d.configured.Largest > 0:
+		l.Largest = d.configured.Largest
+	case burst > 0:
+		l.Largest = burst
+	default:
+		l.Largest = n
+	}
+	if d.said > 0 {
+		n = min(n, d.said)
+	}
+	l.Rate.N = max(1, d.cut.of(n)*s.headroom/100)
+	if burst == 0 {
+		burst = s.burst(l)
+	}
+	if d.shown > 0 {
+		burst = min(burst, d.shown-l.Rate.In(unseen))
+	}
+	l.Burst = max(1, burst)
+	return l
+}
+
+// unseen is for how long a balance may have been refilled between the two
+// moments at which provider and client looked at their clocks.
+const unseen = 250 * time.Millisecond
+
+// burst is the capacity where none was set: a time of the rate for windows of a
+// minute or less, the whole window for longer ones, since a day's allowance is
+// there to be used in bursts.
+func (s shape) burst(l limit.Limit) int64 {
+	if l.Rate.Window > time.Minute {
+		return l.Rate.N
+	}
+	span := s.tokenBurst
+	if l.Unit == limit.Requests {
+		span = s.requestBurst
+	}
+	return max(1, min(l.Rate.In(span), l.Rate.N))
+}
+
+// apply brings the limiter to what is known of d, and reports a change. It is
+// called with b.mu held.
+func (b *budget) apply(d *dimension) (old limit.Limit, changed bool) {
+	old = d.limit
+	if now := d.effective(b.shape); now != old {
+		d.limit = now
+		b.limiter.SetLimit(now) // cannot fail: every value is within bounds
+		return old, true
+	}
+	return old, false
+}
+
+func (b *budget) find(u limit.Unit, window time.Duration) *dimension {
+	for _, d := range b.dims {
+		if d.limit.Unit == u && d.limit.Rate.Window == window {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package transport
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/retry"
+	"github.com/tripmeter/tripmeter/usage"
+)
+
+// A call is one request from its admission to its settlement. It is its own
+// context, so that the meter below the retry layer finds it. Until the
+// response is handed over the goroutine of RoundTrip uses it alone; after that
+// only end touches it, once.
+type call struct {
+	context.Context // the request's
+	t               *Transport
+	req             *http.Request // the caller's
+	priced          priced
+	cost            limit.Cost
+	account         account
+
+	// The attempt on the wire, or the last one.
+	attempts int
+	status   int // 0: no response
+	wire     wire
+	sent     time.Time
+	info     headers.Info
+
+	once     sync.Once
+	meter    *usage.Meter // nil: the body is not read for usage
+	complete bool         // the body was read to its end
+	stop     func() bool  // ends the watch on the context
+}
+
+type callKey struct{}
+
+// Value lets the meter find the call; everything else is the caller's.
+func (c *call) Value(key any) any {
+	if _, ok := key.(callKey); ok {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func callFrom(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// deciding is told by the retry layer that a further attempt was decided. The
+// place in flight is free for the time of the wait.
+func (t *Transport) deciding(e retry.Event) {
+	c := callFrom(e.Request.Context())
+	switch {
+	case c.refused():
+		t.drain(c, e, e.Wait)
+		c.account.refused()
+	case c.unsent():
+		c.account.unsent()
+	default:
+		c.account.spent()
+	}
+}
+
+// admit charges a further attempt at the head of the line, before it leaves.
+// If it may not go, the retry layer returns the last response.
+func (t *Transport) admit(ctx context.Context, e retry.Event) error {
+	c := callFrom(e.Request.Context())
+	cost := c.cost
+	if c.account.holds() {
+		cost = limit.Cost{Requests: cost.Requests}
+		if t.profile.RefusedFree {
+			cost = limit.Cost{}
+		}
+	}
+	r, err := t.budget.limiter.AcquireFirst(ctx, cost)
+	if err != nil {
+		return t.notSent(c.req, err)
+	}
+	if c.account.holds() {
+		c.account.again(r, cost)
+	} else {
+		c.account.take(r, cost)
+	}
+	return nil
+}
+
+// done is told by the retry layer how the call ended. A refusal that is not
+// tried again has not been drained yet.
+func (t *Transport) done(e retry.Event) {
+	if c := callFrom(e.Request.Context()); c.refused() && !c.account.waiting() {
+		t.drain(c, e, c.info.NotBefore.D)
+	}
+}
+
+// refused reports whether the provider refused the last attempt for its rate.
+func (c *call) refused() bool { return c.status == http.StatusTooManyRequests }
+
+// unsent reports whether the last attempt never left.
+func (c *call) unsent() bool { return c.status == 0 && c.wire.unsent() }
+
+// end settles the call, once: when its body ends, or when there is none.
+func (c *call) end() {
+	c.once.Do(func() {
+		if c.stop != nil {
+			c.stop()
+		}
+		var r usage.Result
+		if c.meter != nil {
+			r = c.meter.Close()
+		}
+		c.settle(r)
+	})
+}
+
+// settle gives the call its one ending in the ledger:
+//
+//	never dialled                       request and tokens returned
+//	2xx, usage seen                     tokens settled to the rule's actual
+//	2xx, no usage, or cut short         the estimate stands, at least what was seen
+//	429                                 tokens returned, unless refused calls count
+//	other 1xx, 3xx, 4xx                 tokens returned: the model did not run
+//	5xx, time-out, reset after sending  tokens kept
+//
+// and the request kept in all but the first.
+func (c *call) settle(r usage.Result) {
+	t := c.t
+	reserved := c.account.charged
+	switch s := c.status; {
+	case c.account.waiting(): // ended before the further attempt: the last was refused, or is spent
+		c.account.settle(0, 0)
+	case c.unsent():
+		c.account.unsent()
+		c.account.settle(0, 0)
+	case s == 0 || s >= 500 || s == http.StatusTooManyRequests && t.profile.Rule.RefusedCount:
+		c.account.spent()
+	case s >= 300 || s < 200:
+		c.account.settle(0, 0)
+	default:
+		in, out := t.prices.actual(&c.priced, r, t.profile.Rule)
+		c.account.settle(in, out)
+		t.prices.learn(&c.priced, r)
+		t.doubts(c, in, out)
+	}
+	if f := t.o.Trace.Settled; f != nil {
+		f(Settlement{
+			Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),
+			Attempts: c.attempts, Status: c.status, Complete: c.complete,
+		})
+	}
+}

@@ -1,0 +1,50 @@
+package transport
+
+import (
+	"fmt"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// Error is a request that was not sent, because the limiter did not admit it:
+// it could never be, the line is full, the wait is too long, or the caller's
+// context ended in the line. [errors.As] finds the numbers in a
+// [*limit.Error], [errors.Is] its reason (such as [limit.ErrTooLarge]) and the
+// context's error. It names nothing of the request.
+type Error struct {
+	Err *limit.Error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("tripmeter: request not sent: %v; %s", e.Err, advice(e.Err))
+}
+
+// Unwrap returns the [*limit.Error].
+func (e *Error) Unwrap() error { return e.Err }
+
+// advice says what to do next.
+func advice(e *limit.Error) string {
+	switch e.Reason {
+	case limit.ErrTooLarge:
+		return "send a smaller request, or raise the limit or burst if the provider allows more"
+	case limit.ErrQueueFull:
+		return "try later, or raise MaxQueue"
+	case limit.ErrWaitTooLong:
+		if e.Cause != nil {
+			return "give the context more time, or send less"
+		}
+		return "try later, or raise MaxWait"
+	}
+	return "the local limiter held it, not the server"
+}
+
+// ConfigError names an option that cannot be.
+type ConfigError struct {
+	Field   string
+	Value   any
+	Problem string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("transport: Options.%s is %v: %s", e.Field, e.Value, e.Problem)
+}

@@ -1,0 +1,129 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/internal/refusal"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/retry"
+)
+
+// meter is the inner face of a Transport, below the retry layer: it sees every
+// attempt on the wire.
+type meter Transport
+
+func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
+	t := (*Transport)(m)
+	c := callFrom(req.Context())
+	c.attempts++
+	c.status, c.info = 0, headers.Info{}
+	c.sent = time.Now()
+	c.account.slot.Sent()
+	t.doubt.sending(c)
+
+	*req = *req.WithContext(c.wire.watch(req.Context())) // the retry layer's own copy
+	resp, err := t.base.RoundTrip(req)
+	c.wire.err = err
+	if err == nil && resp == nil {
+		err = errors.New("transport: the base returned neither a response nor an error")
+	}
+	if err == nil {
+		c.status = resp.StatusCode
+		t.hear(c, resp)
+	}
+	if f := t.o.Trace.Answered; f != nil {
+		f(Attempt{
+			Request: c.req, N: c.attempts, Status: c.status, Err: err,
+			Duration: time.Since(c.sent), Quota: left(&c.info),
+		})
+	}
+	return resp, err
+}
+
+// CloseIdleConnections closes the idle connections of the base, if it can.
+func (m *meter) CloseIdleConnections() { (*Transport)(m).CloseIdleConnections() }
+
+// hear takes in a response header: it lowers credit, follows limits, and
+// pauses the budget. That must not wait for the body, which may last.
+func (t *Transport) hear(c *call, resp *http.Response) {
+	c.info = headers.Parse(resp.Header, headers.Options{
+		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect,
+	})
+	i := &c.info
+	refused := c.refused()
+	var own, uncharged limit.Cost
+	if refused {
+		uncharged = c.account.cost
+		uncharged.Requests = c.cost.Requests
+	} else {
+		own = c.cost
+	}
+	if t.profile.RemainingAfter {
+		c.account.slot.Sent() // the balance is that of this moment
+	}
+	for _, r := range t.budget.learn(i, own, t.profile.Linear) {
+		if c.account.slot.Lower(r.name, r.remaining, uncharged) {
+			if f := t.o.Trace.Lowered; f != nil {
+				f(c.req, r.name, r.remaining)
+			}
+		}
+		t.doubt.saw(c, r)
+	}
+	t.budget.recover()
+	if i.Applies && i.NotBefore.OK {
+		t.pause(c, i.NotBefore.D)
+	}
+}
+
+func (t *Transport) pause(c *call, d time.Duration) {
+	t.budget.limiter.Pause(d)
+	if f := t.o.Trace.Paused; f != nil {
+		f(c.req, d)
+	}
+}
+
+// drain takes in a refusal: nothing leaves for d, and after that everybody but
+// the refused call starts from nothing. A refusal that has nothing to do with
+// the balance (no credit on the account, a request too large, the provider's
+// own overload) drains nothing.
+func (t *Transport) drain(c *call, e retry.Event, d time.Duration) {
+	if e.Verdict.Known && e.Verdict.Class != refusal.RateLimit {
+		return
+	}
+	if d > 0 && !c.info.NotBefore.OK {
+		t.pause(c, d)
+	}
+	t.budget.refused(c.sent, max(d, c.info.NotBefore.D), e.Verdict.Dimension, &c.info)
+}
+
+// resetHint is the wait for a refusal that names none, neither in header nor
+// in body: the longest reset among the dimensions known to be exhausted.
+func (t *Transport) resetHint(resp *http.Response) time.Duration {
+	if resp.StatusCode != http.StatusTooManyRequests {
+		return 0
+	}
+	i := headers.Parse(resp.Header, headers.Options{
+		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect, Body: bodyOf(resp),
+	})
+	if i.NotBefore.OK || i.BodyWait.OK || refusal.Classify(resp.StatusCode, bodyOf(resp)).Wait > 0 {
+		return 0
+	}
+	if i.BodyHeaders != nil {
+		return i.BodyHeaders.ResetWait().D
+	}
+	return i.ResetWait().D
+}
+
+// left is what a header says is left, for people.
+func left(i *headers.Info) Quota {
+	n := func(q headers.Quota) int64 {
+		if !q.Remaining.OK {
+			return -1
+		}
+		return max(0, q.Remaining.N)
+	}
+	return Quota{n(i.Requests), n(i.Tokens), n(i.Input), n(i.Output)}
+}

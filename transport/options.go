@@ -1,0 +1,125 @@
+package transport
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/retry"
+)
+
+// Options configure a [Transport]. Every field may be zero, which is unset:
+// unlimited for a limit, the default for anything else. The zero Options learn
+// the limits from the answers' headers. They are copied by [New].
+type Options struct {
+	// Base sends the requests; nil is [http.DefaultTransport].
+	Base http.RoundTripper
+
+	// Requests and tokens allowed a minute and a day, and input and output
+	// tokens apart where the provider limits them apart. A limit set here is a
+	// ceiling: headers may lower it, nothing raises it. Unset limits are
+	// learned from headers, from the first answer on.
+	RPM, RPD, TPM, TPD, InputTPM, OutputTPM int64
+
+	// Limits are further limits, of any window.
+	Limits []limit.Limit
+
+	// Burst is the capacity of every limit of a minute or less, as a time of
+	// its rate: how much may go in one instant after idling. Set by hand it
+	// bounds the size of a call too: one that costs more is refused at once.
+	// Unset, the profile says (ten seconds for tokens, one for requests, as a
+	// rule), and a larger call, up to the limit itself, waits for a full bucket.
+	Burst time.Duration
+
+	// MaxInFlight is how many calls may be under way, to the end of the body.
+	MaxInFlight int
+
+	// MaxQueue is how many calls may wait in the line; one more is refused.
+	MaxQueue int
+
+	// MaxWait is the longest a call waits in the line.
+	MaxWait time.Duration
+
+	// Limiter is used instead of one made from the fields above, which must
+	// then be unset. Several Transports may share one.
+	Limiter Limiter
+
+	// Provider says how the provider limits and charges. Unset, it is found by
+	// the host of the first request; a Transport speaks to one provider.
+	Provider profile.Profile
+
+	// Charge overrides when the profile's provider takes what a call costs:
+	// "estimate", "settle" or "actual".
+	Charge string
+
+	// Counter counts the text of prompts; nil is the fast count, which needs no
+	// vocabulary. Package estimate/tiktoken has an exact one.
+	Counter estimate.Counter
+
+	// MaxBody is the largest request body, in bytes, without a GetBody that is
+	// read before it is sent, to price it; 0 is 4 MiB. Larger ones, uploads,
+	// and whatever is not JSON are priced by size and streamed.
+	MaxBody int64
+
+	// Attempts is how often a call may go out, the first included; 0 is 3. It
+	// stands for Retry.Attempts.
+	Attempts int
+
+	// Retry says the rest of what is tried again, and when.
+	Retry retry.Options
+
+	// Skip lets matching requests pass unlimited and uncounted; nil skips none.
+	Skip func(*http.Request) bool
+
+	// FollowRule changes the charge rule when headers show for long enough
+	// that the provider charges by another one. Otherwise Trace.Doubted is told.
+	FollowRule bool
+
+	// Trace has hooks into the life of a call.
+	Trace Trace
+}
+
+// DefaultMaxBody is what Options.MaxBody is when unset, in bytes.
+const DefaultMaxBody = 4 << 20
+
+func (o *Options) check() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"RPM", o.RPM}, {"RPD", o.RPD}, {"TPM", o.TPM}, {"TPD", o.TPD},
+		{"InputTPM", o.InputTPM}, {"OutputTPM", o.OutputTPM},
+		{"Burst", int64(o.Burst)}, {"MaxBody", o.MaxBody}, {"Attempts", int64(o.Attempts)},
+		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxQueue", int64(o.MaxQueue)}, {"MaxWait", int64(o.MaxWait)},
+	} {
+		if f.value < 0 {
+			return &ConfigError{f.name, f.value, "must not be negative; zero is unset"}
+		}
+	}
+	if o.Limiter != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
+		len(o.Limits) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue != 0) {
+		return &ConfigError{"Limiter", "set", "the limits belong to it; leave the other fields unset"}
+	}
+	if _, err := chargeNamed(o.Charge); err != nil {
+		return err
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	return nil
+}
+
+// chargeNamed is the rule that Options.Charge names.
+func chargeNamed(name string) (estimate.Rule, error) {
+	switch name {
+	case "", "settle":
+		return estimate.Rule{Charge: estimate.ChargeSettle, ReserveCap: true}, nil
+	case "estimate":
+		return estimate.Rule{Charge: estimate.ChargeEstimate, ReserveCap: true}, nil
+	case "actual":
+		return estimate.Rule{Charge: estimate.ChargeActual}, nil
+	}
+	return estimate.Rule{}, &ConfigError{"Charge", name, `must be "estimate", "settle" or "actual"`}
+}

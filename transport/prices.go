@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/usage"
+)
+
+// prices turns what a body says into a cost, and learns from the usage that
+// comes back.
+type prices struct {
+	prompts estimate.Calibrator
+	answers estimate.Learner
+}
+
+// priced is a request with its price, in tokens.
+type priced struct {
+	request       estimate.Request
+	raw           int64 // prompt before calibration
+	input, output int64 // under the charge rule
+}
+
+func (p *prices) price(r estimate.Request, rule estimate.Rule) priced {
+	out := priced{request: r, raw: r.Input}
+	out.request.Input = p.prompts.Scale(r.Model, r.Input)
+	out.input, out.output = rule.Price(out.request, p.answers.Learned(r.Model))
+	return out
+}
+
+func (p priced) cost() limit.Cost {
+	return limit.Cost{Requests: 1, Input: p.input, Output: p.output}
+}
+
+// bytesPerToken turns output that was seen into the least tokens it can have
+// been: no tokenizer in use makes more than this of a token on average.
+const bytesPerToken = 6
+
+// actual is what a call that was answered is charged in the end.
+func (p *prices) actual(c *priced, r usage.Result, rule estimate.Rule) (input, output int64) {
+	used := estimate.Used{Input: -1, Cached: -1, Output: -1}
+	if r.Found {
+		used = estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output)}
+		if used.Input < 0 && used.Output < 0 {
+			if used.Input = known(r.Total); used.Input >= 0 {
+				used.Output = 0 // a total alone: embeddings, rerank
+			}
+		}
+	}
+	input, output = rule.Actual(c.input, c.output, used)
+	if used.Output < 0 && rule.Charge != estimate.ChargeEstimate {
+		output = max(output, r.OutputBytes/bytesPerToken)
+	}
+	return input, output
+}
+
+// learn takes in the usage of a complete answer.
+func (p *prices) learn(c *priced, r usage.Result) {
+	if !r.Found || c.request.Model == "" {
+		return
+	}
+	if r.Input.OK && c.raw > 0 && c.request.Understood {
+		p.prompts.Observe(c.request.Model, c.raw, r.Input.N)
+	}
+	if r.Output.OK {
+		p.answers.Observe(c.request.Model, r.Output.N)
+	}
+}
+
+func known(c usage.Count) int64 {
+	if !c.OK {
+		return -1
+	}
+	return c.N
+}
+
+func tell(r usage.Result) Usage {
+	if !r.Found {
+		return Usage{}
+	}
+	return Usage{Input: r.Input.N, CachedInput: r.CachedInput.N, Output: r.Output.N, Found: true}
+}

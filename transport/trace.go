@@ -1,0 +1,78 @@
+package transport
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// Trace is a set of hooks into the life of a call. Each may be nil. They are
+// called with no lock held, on the goroutine that does the work, so a slow one
+// slows its own call; they may be called for several calls at once. Requests
+// are the caller's and must not be changed; what they carry (keys, prompts) is
+// never in the other fields.
+type Trace struct {
+	// Queued: priced, about to be admitted.
+	Queued func(*http.Request, limit.Cost)
+
+	// Granted: admitted after wait in the line.
+	Granted func(r *http.Request, cost limit.Cost, wait time.Duration)
+
+	// Refused: not admitted, nothing was sent. err is a [*limit.Error] or the
+	// context's.
+	Refused func(r *http.Request, err error)
+
+	// Answered: an attempt on the wire ended, with a response or an error.
+	Answered func(Attempt)
+
+	// Lowered: what the provider says is left was less than the ledger thought.
+	Lowered func(r *http.Request, dimension string, remaining int64)
+
+	// Paused: the provider refused, and nothing leaves for so long.
+	Paused func(r *http.Request, d time.Duration)
+
+	// LimitChanged: a limit was learned from headers, or follows them.
+	LimitChanged func(old, new limit.Limit)
+
+	// Settled: the call is over. It is called once for every Granted.
+	Settled func(Settlement)
+
+	// Doubted: headers say that calls are charged by another rule than the
+	// profile's; see [Options.FollowRule].
+	Doubted func(profile, seen string)
+}
+
+// Attempt is one request on the wire.
+type Attempt struct {
+	Request  *http.Request
+	N        int           // from 1
+	Status   int           // 0 if there was no response
+	Err      error         // nil if there was one
+	Duration time.Duration // until the response header
+	Quota    Quota         // what the response header says is left
+}
+
+// Quota is what a response header says is left, for watching the headroom
+// shrink. A negative number is unknown.
+type Quota struct {
+	Requests, Tokens, Input, Output int64
+}
+
+// Settlement is the end of a call in the ledger.
+type Settlement struct {
+	Request  *http.Request
+	Reserved limit.Cost // tokens as priced, and one request for each attempt charged
+	Charged  limit.Cost // what the ledger keeps
+	Usage    Usage      // what the response reported
+	Attempts int        // on the wire
+	Status   int        // of the last attempt, 0 if it had none
+	Complete bool       // the body was read to its end
+}
+
+// Usage is what a response reported of its tokens. Zero and Found false when
+// it reported nothing usable.
+type Usage struct {
+	Input, CachedInput, Output int64
+	Found                      bool
+}
