@@ -1,0 +1,232 @@
+package usage
+
+// A Count is a number of tokens (or seconds, where said so) that is known or
+// not. The zero value is unknown. An unknown count is never 0: it says that the
+// estimate must stand.
+type Count struct {
+	N  int64
+	OK bool
+}
+
+// Counts is what a response says it cost, in one meaning for all providers.
+// The zero value: nothing is known.
+type Counts struct {
+	// Input is the tokens of the prompt, with those read from and written to
+	// a cache.
+	Input Count
+	// Output is the tokens produced, with those of reasoning, over all
+	// choices.
+	Output Count
+	// Total is what the provider states as the total, and at least Input plus
+	// Output. It is unknown if the provider states none. It may exceed the
+	// sum: some report reasoning nowhere but here.
+	Total Count
+	// CachedInput is the part of Input that was read from a cache.
+	CachedInput Count
+	// CacheWrite is the part of Input that was written to a cache.
+	CacheWrite Count
+	// Reasoning is the part of Output that was reasoning.
+	Reasoning Count
+	// AudioInput is the part of Input that was audio, in tokens.
+	AudioInput Count
+	// AudioSeconds is the audio billed by time, in seconds, not tokens.
+	AudioSeconds Count
+}
+
+// maxCount is the largest number taken for a count: 2^53, beyond which JSON
+// numbers are not exact everywhere. A few of them add up without overflow.
+const maxCount = 1 << 53
+
+// A field is one number that a usage object may state.
+type field uint8
+
+const (
+	fieldNone field = iota
+
+	fieldPrompt     // prompt_tokens: with the cache
+	fieldCompletion // completion_tokens
+	fieldTotal
+	fieldInput      // input_tokens: without the cache if fieldCacheRead or fieldCacheWrite stand beside it
+	fieldOutput     // output_tokens
+	fieldCacheRead  // outside fieldInput
+	fieldCacheWrite // outside fieldInput
+
+	fieldCached    // details: inside the prompt
+	fieldWrite     // details: inside the prompt
+	fieldCachedTop // cached_tokens beside the prompt count, inside it
+	fieldCacheHit  // prompt_cache_hit_tokens, inside it
+	fieldReasoning
+	fieldAudio
+	fieldSeconds
+
+	fieldToolPrompt // Gemini: beside the prompt
+	fieldCandidates // Gemini: without thoughts
+	fieldThoughts   // Gemini
+
+	fieldBilledInput // Cohere
+	fieldBilledOutput
+	fieldTokensInput
+	fieldTokensOutput
+
+	fieldIterInput // Anthropic: sums over the passes
+	fieldIterOutput
+	fieldIterRead
+	fieldIterWrite
+
+	fieldCount
+)
+
+// A tally is the numbers of one usage object, as stated.
+type tally struct {
+	n         [fieldCount]int64
+	known     uint32 // a bit for each field that is known
+	embedding bool   // the document held embeddings, so there is no output
+}
+
+// costFields are the fields without which a usage object says nothing.
+const costFields = 1<<fieldPrompt | 1<<fieldCompletion | 1<<fieldTotal | 1<<fieldInput | 1<<fieldOutput |
+	1<<fieldCacheRead | 1<<fieldCacheWrite |
+	1<<fieldToolPrompt | 1<<fieldCandidates | 1<<fieldThoughts |
+	1<<fieldBilledInput | 1<<fieldBilledOutput | 1<<fieldTokensInput | 1<<fieldTokensOutput |
+	1<<fieldIterInput | 1<<fieldIterOutput | 1<<fieldIterRead | 1<<fieldIterWrite
+
+func (t *tally) set(f field, v int64) {
+	switch f {
+	case fieldIterInput, fieldIterOutput, fieldIterRead, fieldIterWrite:
+		if sum, ok := t.get(f); ok {
+			v = min(sum+v, maxCount)
+		}
+	}
+	t.n[f] = v
+	t.known |= 1 << f
+}
+
+func (t *tally) unset(f field) { t.known &^= 1 << f }
+
+// clear forgets the numbers; what stands in n without its bit means nothing.
+func (t *tally) clear() { t.known, t.embedding = 0, false }
+
+// get is (0, false) for what is not known.
+func (t *tally) get(f field) (int64, bool) {
+	if t.known&(1<<f) == 0 {
+		return 0, false
+	}
+	return t.n[f], true
+}
+
+func (t *tally) counts() bool { return t.known&costFields != 0 }
+
+// zero reports whether every cost the tally states is 0.
+func (t *tally) zero() bool {
+	for f := range fieldCount {
+		if v, ok := t.get(f); ok && v != 0 && costFields>>f&1 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// overlay takes over every field that u states.
+func (t *tally) overlay(u *tally) {
+	for f := range fieldCount {
+		if v, ok := u.get(f); ok {
+			t.n[f] = v
+			t.known |= 1 << f
+		}
+	}
+}
+
+// first is the first of the fields that is known.
+func (t *tally) first(fields ...field) Count {
+	for _, f := range fields {
+		if v, ok := t.get(f); ok {
+			return Count{v, true}
+		}
+	}
+	return Count{}
+}
+
+// largest is the largest of the fields that are known. Gateways that speak two
+// dialects at once put 0 in one of them.
+func (t *tally) largest(fields ...field) (c Count) {
+	for _, f := range fields {
+		if v, ok := t.get(f); ok {
+			c = Count{max(c.N, v), true}
+		}
+	}
+	return c
+}
+
+// counts of the tally in one meaning. What is not stated, and does not follow
+// from what is, stays unknown.
+func (t *tally) normal() Counts {
+	var c Counts
+	if t.zero() {
+		return c
+	}
+	c.Total = t.first(fieldTotal)
+	c.CachedInput = t.first(fieldCached, fieldCacheRead, fieldCacheHit, fieldCachedTop)
+	c.CacheWrite = t.first(fieldWrite, fieldCacheWrite)
+	c.Reasoning = t.first(fieldReasoning, fieldThoughts)
+	c.AudioInput = t.first(fieldAudio)
+
+	c.Output = t.largest(fieldCompletion, fieldOutput)
+	if !c.Output.OK {
+		c.Output = t.first(fieldTokensOutput, fieldBilledOutput)
+	}
+	// Gemini: thoughts stand beside the candidates, not inside them.
+	candidates, ok1 := t.get(fieldCandidates)
+	thoughts, ok2 := t.get(fieldThoughts)
+	if ok1 || ok2 {
+		c.Output = Count{candidates + thoughts, true}
+	}
+
+	tool, _ := t.get(fieldToolPrompt)
+	read, _ := t.get(fieldCacheRead)
+	write, _ := t.get(fieldCacheWrite)
+	prompt, inclusive := t.get(fieldPrompt)
+	input, exclusive := t.get(fieldInput)
+	switch {
+	case inclusive && prompt+tool >= input:
+		c.Input = Count{prompt + tool, true}
+	case exclusive:
+		// Anthropic and Bedrock state the cache beside the input. A total
+		// that comes out without it says that this one does not.
+		if !c.Total.OK || c.Total.N != input+c.Output.N {
+			input += read + write
+		}
+		c.Input = Count{input, true}
+	case !inclusive:
+		c.Input = t.first(fieldTokensInput, fieldBilledInput)
+	default:
+		c.Input = Count{prompt + tool, true}
+	}
+
+	// Anthropic: the object itself states the last pass only.
+	if n, ok := t.get(fieldIterInput); ok {
+		r, okr := t.get(fieldIterRead)
+		w, okw := t.get(fieldIterWrite)
+		c.Input = Count{n + r + w, true}
+		if okr {
+			c.CachedInput = Count{r, true}
+		}
+		if okw {
+			c.CacheWrite = Count{w, true}
+		}
+	}
+	if n, ok := t.get(fieldIterOutput); ok {
+		c.Output = Count{n, true}
+	}
+
+	if !c.Output.OK && c.Input.OK && (t.embedding || c.Total.OK && c.Total.N == c.Input.N) {
+		c.Output = Count{0, true}
+	}
+	if c.Total.OK && c.Input.OK && c.Output.OK {
+		// Mistral: audio stands beside the prompt; only the total tells.
+		if c.AudioInput.N > 0 && c.Total.N == c.Input.N+c.AudioInput.N+c.Output.N {
+			c.Input.N += c.AudioInput.N
+		}
+		c.Total.N = max(c.Total.N, c.Input.N+c.Output.N)
+	}
+	return c
+}

@@ -1,0 +1,24 @@
+// Package usage reads what a response cost, from a copy of its bytes as they
+// pass.
+//
+// The promise: the result depends on the bytes only, not on how they were cut;
+// memory is bounded by a few kilobytes whatever passes; a count is known or
+// unknown, never guessed. Within one response the last statement that holds a
+// count wins, and running totals are never added up. Text that looks like a
+// usage object, in an answer, in tool arguments or in an echoed prompt, is text.
+//
+// The refusal: the package does not touch the bytes, gives no error back and
+// never fails a response. It does not count tokens; [Result.OutputBytes] is
+// there for a stream that was cut before it stated anything. It does not decode
+// br or zstd, for the standard library does not: such a body is unknown. Usage
+// that is stated per choice, and usage in headers, it does not read.
+//
+// Reach for [NewMeter], give it every piece of the body, and Close it where the
+// body ends. [Read] does the three for a body that is there as a whole.
+// [Counts.Charge] turns the counts into what a provider's limit is debited.
+//
+// The files: scanner.go walks JSON, shapes.go is the table of what stands
+// where, reading.go decides which statement counts, counts.go brings the
+// dialects to one meaning; sse.go, frames.go and packed.go take framing and
+// compression away.
+package usage

@@ -1,0 +1,253 @@
+package usage
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tripmeter/tripmeter/internal/refusal"
+)
+
+// A reading is what the documents of one response have said so far.
+type reading struct {
+	usage    tally // the last statement of cost, completed by what continues it
+	seconds  Count
+	text     int64 // bytes of output text in the documents that are over
+	stream   bool  // documents are events of a stream
+	document bool  // at least one document is over
+	waiting  bool  // the last one said "done": false
+
+	done     bool // an end marker was seen
+	finished bool // a finish reason was seen
+	started  bool // message_start was seen, so an end marker is to come
+	stated   bool // a statement of cost was seen together with the finish reason, or after it
+
+	doc       docReading
+	refusal   *refusal.Verdict
+	exception string // the type of the exception whose document is being read (Bedrock)
+	raw       []byte // members of the error in the current document; at most maxError
+}
+
+// maxError bounds the copy of an error object. The refusal rules read a
+// truncated one as well as they can.
+const maxError = 8 << 10
+
+// A docReading is what the document being read has said so far. It takes
+// effect when the document is over.
+type docReading struct {
+	open    tally // of the usage object being read
+	place   node  // where that stands
+	usage   tally // of the last usage object that was closed and held a count
+	started bool  // it is that of message_start
+	flat    tally // counts that stand in the document itself (Ollama, Titan)
+
+	kind      docKind
+	embedding bool
+	failed    bool
+	finished  bool
+	waiting   bool
+	text      [counters]int64
+}
+
+// A counter is a kind of output text.
+type counter uint8
+
+const (
+	plainText      counter = iota
+	wholeText              // the whole answer of a body that is no stream
+	typedText              // "delta" of a Responses event, whose type tells whether it is text
+	reasoningText          // reasoning_content
+	reasoningTwice         // reasoning, which some servers send beside the same reasoning_content
+	counters
+)
+
+// A docKind is what the type member of an event says.
+type docKind uint8
+
+const (
+	anyKind   docKind = iota
+	continues         // Anthropic message_delta: completes message_start
+	ends              // the last event of a stream
+	fails             // an error
+	notAnswer         // a delta that is not output text: audio, a summary
+)
+
+// endTypes are the types of the last event of a stream.
+var endTypes = map[string]bool{
+	"message_stop":               true, // Anthropic
+	"message-end":                true, // Cohere v2
+	"response.completed":         true, // OpenAI Responses
+	"response.incomplete":        true,
+	"response.failed":            true,
+	"response.cancelled":         true,
+	"response.done":              true,
+	"transcript.text.done":       true, // OpenAI audio
+	"image_generation.completed": true, // OpenAI images
+	"image_edit.completed":       true,
+}
+
+// forget drops what the current document has said.
+func (r *reading) forget() {
+	d := &r.doc
+	d.open.clear()
+	d.usage.clear()
+	d.flat.clear()
+	d.started, d.kind, d.embedding, d.failed, d.finished, d.waiting = false, anyKind, false, false, false, false
+	d.text = [counters]int64{}
+	r.raw = r.raw[:0]
+}
+
+func (r *reading) typeWord(w string) {
+	d := &r.doc
+	switch {
+	case w == "message_delta":
+		d.kind = continues
+	case w == "error":
+		d.kind, d.failed = fails, true
+	case endTypes[w]:
+		d.kind = ends
+	case strings.Contains(w, "summary"), strings.Contains(w, "audio") && !strings.Contains(w, "transcript"):
+		d.kind = notAnswer
+	}
+}
+
+func (r *reading) objectWord(w string) {
+	if w == "error" { // Mistral, vLLM
+		r.doc.kind, r.doc.failed = fails, true
+	}
+}
+
+func (r *reading) doneFlag(done bool)        { r.doc.waiting = !done }
+func (r *reading) embeddingSeen(byte)        { r.doc.embedding = true }
+func (r *reading) finishWord(string)         { r.doc.finished = true }
+func (r *reading) finishReasonWord(w string) { r.doc.finished = w != "" }
+
+// errorSeen takes an object for an error; null is none.
+func (r *reading) errorSeen(first byte) { r.doc.failed = r.doc.failed || first == '{' }
+
+func (r *reading) errorWord(w string) { r.doc.failed = r.doc.failed || w != "" }
+
+func (r *reading) addText(c counter, n int64) { r.doc.text[c] += n }
+
+func (r *reading) number(n node, m *member, word []byte) {
+	v, ok := parseCount(word)
+	if !ok {
+		return
+	}
+	if n == nodeRoot || n == nodeResults {
+		r.doc.flat.set(m.field, v)
+		return
+	}
+	r.doc.open.set(m.field, v)
+}
+
+// openUsage begins a usage object inside a container of the given kind.
+func (r *reading) openUsage(parent node) {
+	r.doc.open.clear()
+	r.doc.place = parent
+}
+
+// closeUsage takes the usage object that has just been closed. One without a
+// count ("trafficType" only, a cost in dollars) says nothing and replaces
+// nothing.
+func (r *reading) closeUsage() {
+	d := &r.doc
+	if s, ok := d.open.get(fieldSeconds); ok {
+		r.seconds = Count{s, true}
+	}
+	if d.open.counts() {
+		d.usage, d.started = d.open, d.place == nodeMessage
+	}
+}
+
+// endDocument lets the document take effect.
+func (r *reading) endDocument() {
+	d := &r.doc
+	r.document = true
+	r.waiting = d.waiting
+	r.done = r.done || d.kind == ends || d.kind == fails
+	r.finished = r.finished || d.finished
+	if d.failed || r.exception != "" {
+		r.refuse()
+	}
+	r.settle()
+	r.forget()
+}
+
+// cut ends a document that will not be completed. Whole usage objects in it
+// still count, for what was stated was stated; an unfinished error does too,
+// if its beginning was there.
+func (r *reading) cut() {
+	if r.doc.failed {
+		r.refuse()
+	}
+	r.settle()
+	r.forget()
+}
+
+// settle merges what the document says of usage and text.
+//
+// The last statement replaces the ones before: streams state running totals,
+// and adding them up is the classic mistake. The one exception is Anthropic's
+// message_delta, which may state the output only and continues message_start.
+func (r *reading) settle() {
+	d := &r.doc
+	u := &d.usage
+	if !u.counts() {
+		u = &d.flat
+	}
+	switch {
+	case !u.counts():
+	case d.started:
+		// The output count of message_start is a placeholder.
+		u.unset(fieldOutput)
+		r.usage = *u
+		r.started = true
+	case d.kind == continues:
+		r.usage.overlay(u)
+		r.stated = true
+	case u.zero():
+		// Nothing but zeros: nobody counted. A call has at least a prompt.
+		// (Recorded from OpenAI Responses on response.incomplete.)
+	default:
+		u.embedding = d.embedding
+		r.usage = *u
+		r.stated = r.stated || r.finished
+	}
+	t := &d.text
+	if d.kind == notAnswer {
+		t[typedText] = 0
+	}
+	if r.stream {
+		t[wholeText] = 0
+	}
+	r.text += t[plainText] + t[wholeText] + t[typedText] + max(t[reasoningText], t[reasoningTwice])
+}
+
+// captureMember begins to keep a value under a name.
+func (r *reading) captureMember(name string) {
+	r.capture([]byte(`,"`))
+	r.capture([]byte(name))
+	r.capture([]byte(`":`))
+}
+
+func (r *reading) capture(p []byte) {
+	r.raw = append(r.raw, p[:min(len(p), maxError-len(r.raw))]...)
+}
+
+// refuse judges the error in the document.
+func (r *reading) refuse() {
+	if r.exception == "" && bytes.Equal(r.raw, []byte(`,"error":{}`)) {
+		return // an empty error object is none
+	}
+	body := []byte(`{"type":"error"`)
+	if r.exception != "" {
+		body = fmt.Appendf(nil, `{"error":{"type":%q`, r.exception)
+		r.exception = ""
+	}
+	body = append(append(body, r.raw...), "}}"...)
+	v := refusal.Classify(http.StatusOK, body)
+	r.refusal = &v
+	r.done = true
+}
