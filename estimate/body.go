@@ -32,7 +32,7 @@ const (
 // never fails.
 func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
 	var r Request
-	if readable(contentType) && Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) }) {
+	if Readable(contentType) && Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) }) {
 		return r
 	}
 	r = Unread(contentType, size)
@@ -50,7 +50,7 @@ func Body(getBody func() (io.ReadCloser, error), contentType string, size int64,
 // 1,000 tokens.
 func Unread(contentType string, size int64) Request {
 	r := Request{Kind: kindUnknown, Choices: 1, Size: max(size, -1)}
-	json := readable(contentType)
+	json := Readable(contentType)
 	if !json && mediaType(contentType) == "multipart/form-data" {
 		r.Kind = kindMultipart
 	}
@@ -75,8 +75,8 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// readable reports whether a body of this type may be JSON. A missing type may.
-func readable(contentType string) bool {
+// Readable reports whether a body of this type may be JSON. A missing type may.
+func Readable(contentType string) bool {
 	t := mediaType(contentType)
 	return t == "" || strings.HasSuffix(t, "json") || strings.HasPrefix(t, "text/")
 }

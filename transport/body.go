@@ -15,8 +15,7 @@ import (
 // settled at once.
 func (c *call) answer(resp *http.Response) {
 	if resp.Body == nil || resp.Body == http.NoBody || c.req.Method == http.MethodHead {
-		c.complete = true
-		c.end()
+		c.end(true)
 		return
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
@@ -27,9 +26,11 @@ func (c *call) answer(resp *http.Response) {
 	// place comes back when the request's context ends, or when the body is
 	// found to be garbage.
 	if c.Context.Done() != nil {
-		c.stop = context.AfterFunc(c.Context, c.end)
+		c.mu.Lock() // it may run at once
+		c.stop = context.AfterFunc(c.Context, c.cut)
+		c.mu.Unlock()
 	}
-	runtime.AddCleanup(b, (*call).end, c)
+	runtime.AddCleanup(b, (*call).cut, c)
 	if w, ok := resp.Body.(io.Writer); ok {
 		resp.Body = &duplex{body: b, w: w}
 		return
@@ -47,17 +48,14 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.rc.Read(p)
 	b.c.show(p[:n])
 	if err != nil {
-		if err == io.EOF {
-			b.c.complete = true
-		}
-		b.c.end()
+		b.c.end(err == io.EOF)
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
 	err := b.rc.Close()
-	b.c.end()
+	b.c.end(false)
 	return err
 }
 

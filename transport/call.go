@@ -30,10 +30,13 @@ type call struct {
 	wire     wire
 	sent     time.Time
 	info     headers.Info
+	sums     predictions // of the charge rules, when it left
 
-	once     sync.Once
-	meter    *usage.Meter // nil: the body is not read for usage
+	// The body may be read on one goroutine and its end come on another.
+	mu       sync.Mutex
+	ended    bool
 	complete bool         // the body was read to its end
+	meter    *usage.Meter // nil: the body is not read for usage
 	stop     func() bool  // ends the watch on the context
 }
 
@@ -104,19 +107,37 @@ func (c *call) refused() bool { return c.status == http.StatusTooManyRequests }
 // unsent reports whether the last attempt never left.
 func (c *call) unsent() bool { return c.status == 0 && c.wire.unsent() }
 
-// end settles the call, once: when its body ends, or when there is none.
-func (c *call) end() {
-	c.once.Do(func() {
-		if c.stop != nil {
-			c.stop()
-		}
-		var r usage.Result
-		if c.meter != nil {
-			r = c.meter.Close()
-		}
-		c.settle(r)
-	})
+// show gives the meter a piece of the body.
+func (c *call) show(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && c.meter != nil {
+		c.meter.Write(p)
+	}
 }
+
+// end settles the call when its body ends, or when there is none. It does so
+// once: whatever comes first of EOF, Close, an error, the context's end, and
+// the collector.
+func (c *call) end(complete bool) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended, c.complete = true, complete
+	if c.stop != nil {
+		c.stop()
+	}
+	var r usage.Result
+	if c.meter != nil {
+		r = c.meter.Close()
+	}
+	c.mu.Unlock()
+	c.settle(r)
+}
+
+func (c *call) cut() { c.end(false) }
 
 // settle gives the call its one ending in the ledger:
 //
@@ -142,10 +163,10 @@ func (c *call) settle(r usage.Result) {
 	case s >= 300 || s < 200:
 		c.account.settle(0, 0)
 	default:
-		in, out := t.prices.actual(&c.priced, r, t.profile.Rule)
+		in, out := t.prices.actual(&c.priced, r, t.rule())
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r)
-		t.doubts(c, in, out)
+		t.doubt.ended(&c.priced, in, out)
 	}
 	if f := t.o.Trace.Settled; f != nil {
 		f(Settlement{

@@ -55,6 +55,15 @@ func (d *doubt) ended(p *priced, input, output int64) {
 	d.sums[estimate.ChargeActual] += input + output - p.input
 }
 
+// refused takes back an attempt that the provider did not charge.
+func (d *doubt) refused(p *priced) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sums[estimate.ChargeSettle] -= p.input + p.reserve
+	d.sums[estimate.ChargeEstimate] -= p.input + p.reserve
+	d.sums[estimate.ChargeActual] -= p.input
+}
+
 // saw takes in what a token limit had left for an attempt sent at with sums. It
 // returns the rule that the headers speak for, once, if it is not current.
 func (d *doubt) saw(at time.Time, sums predictions, remaining int64, l limit.Limit, current estimate.Charge) (estimate.Charge, bool) {

@@ -9,7 +9,7 @@ import (
 
 // reading is one quota of a response, matched to a dimension of the budget.
 type reading struct {
-	name      string
+	limit     limit.Limit
 	unit      limit.Unit
 	remaining int64
 }
@@ -66,7 +66,7 @@ func (b *budget) learn(i *headers.Info, own limit.Cost, linear bool) []reading {
 			if s := q.Remaining.N + part(u, own); s > d.shown {
 				d.shown = min(s, d.most())
 			}
-			out = append(out, reading{d.limit.Name, u, q.Remaining.N})
+			out = append(out, reading{d.limit, u, q.Remaining.N})
 		}
 		if old, changed := b.apply(d); changed && old.Rate.N != d.limit.Rate.N {
 			changes = append(changes, [2]limit.Limit{old, d.limit})

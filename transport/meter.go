@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
@@ -22,7 +23,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.status, c.info = 0, headers.Info{}
 	c.sent = time.Now()
 	c.account.slot.Sent()
-	t.doubt.sending(c)
+	c.sums = t.doubt.sending(&c.priced)
 
 	*req = *req.WithContext(c.wire.watch(req.Context())) // the retry layer's own copy
 	resp, err := t.base.RoundTrip(req)
@@ -58,6 +59,7 @@ func (t *Transport) hear(c *call, resp *http.Response) {
 	if refused {
 		uncharged = c.account.cost
 		uncharged.Requests = c.cost.Requests
+		t.doubt.refused(&c.priced)
 	} else {
 		own = c.cost
 	}
@@ -65,16 +67,34 @@ func (t *Transport) hear(c *call, resp *http.Response) {
 		c.account.slot.Sent() // the balance is that of this moment
 	}
 	for _, r := range t.budget.learn(i, own, t.profile.Linear) {
-		if c.account.slot.Lower(r.name, r.remaining, uncharged) {
+		if c.account.slot.Lower(r.limit.Name, r.remaining, uncharged) {
 			if f := t.o.Trace.Lowered; f != nil {
-				f(c.req, r.name, r.remaining)
+				f(c.req, r.limit.Name, r.remaining)
 			}
 		}
-		t.doubt.saw(c, r)
+		t.question(c, r)
 	}
 	t.budget.recover()
 	if i.Applies && i.NotBefore.OK {
 		t.pause(c, i.NotBefore.D)
+	}
+}
+
+// question asks whether what a token limit has left fits the charge rule.
+func (t *Transport) question(c *call, r reading) {
+	if r.unit != t.budget.shape.tokens || r.limit.Rate.Window != time.Minute || c.refused() {
+		return
+	}
+	now := estimate.Charge(t.charge.Load())
+	seen, doubted := t.doubt.saw(c.sent, c.sums, r.remaining, r.limit, now)
+	if !doubted {
+		return
+	}
+	if f := t.o.Trace.Doubted; f != nil {
+		f(now.String(), seen.String())
+	}
+	if t.o.FollowRule {
+		t.charge.Store(uint32(seen))
 	}
 }
 

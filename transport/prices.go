@@ -18,12 +18,16 @@ type priced struct {
 	request       estimate.Request
 	raw           int64 // prompt before calibration
 	input, output int64 // under the charge rule
+	reserve       int64 // output under a rule that reserves the cap
 }
 
 func (p *prices) price(r estimate.Request, rule estimate.Rule) priced {
 	out := priced{request: r, raw: r.Input}
 	out.request.Input = p.prompts.Scale(r.Model, r.Input)
-	out.input, out.output = rule.Price(out.request, p.answers.Learned(r.Model))
+	learned := p.answers.Learned(r.Model)
+	out.input, out.output = rule.Price(out.request, learned)
+	rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
+	_, out.reserve = rule.Price(out.request, learned)
 	return out
 }
 
@@ -44,6 +48,8 @@ func (p *prices) actual(c *priced, r usage.Result, rule estimate.Rule) (input, o
 			if used.Input = known(r.Total); used.Input >= 0 {
 				used.Output = 0 // a total alone: embeddings, rerank
 			}
+		} else if r.Total.OK && r.Total.N > used.Input+used.Output {
+			used.Output = r.Total.N - used.Input // reasoning that is told nowhere else
 		}
 	}
 	input, output = rule.Actual(c.input, c.output, used)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -24,8 +26,9 @@ type Transport struct {
 	prices prices
 	doubt  doubt
 
-	adopt   sync.Once // settles profile, at the first request if not by hand
+	once    sync.Once // finds profile at the first request, unless set by hand
 	profile profile.Profile
+	charge  atomic.Uint32 // an estimate.Charge: the profile's, or what headers show
 }
 
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
@@ -41,9 +44,8 @@ func New(o Options) (*Transport, error) {
 	if err := t.budget.configure(&t.o); err != nil {
 		return nil, err
 	}
-	t.prices.configure(&t.o)
 	if o.Provider.Name != "" {
-		t.adopt.Do(func() { t.use(o.Provider) })
+		t.adopt(o.Provider)
 	}
 	ro := o.Retry
 	if o.Attempts != 0 {
@@ -63,13 +65,24 @@ func New(o Options) (*Transport, error) {
 	return t, nil
 }
 
-// use takes on a provider's profile.
-func (t *Transport) use(p profile.Profile) {
-	if t.o.Charge != 0 {
-		p.Rule = p.Rule.With(t.o.Charge)
+// adopt takes on a provider's profile.
+func (t *Transport) adopt(p profile.Profile) {
+	if t.o.Charge != "" {
+		r, _ := chargeNamed(t.o.Charge)
+		p.Rule.Charge, p.Rule.ReserveCap = r.Charge, r.ReserveCap
 	}
 	t.profile = p
-	t.budget.reshape(p)
+	t.charge.Store(uint32(p.Rule.Charge))
+	t.budget.adopt(p)
+}
+
+// rule is the charge rule in force.
+func (t *Transport) rule() estimate.Rule {
+	r := t.profile.Rule
+	if c := estimate.Charge(t.charge.Load()); c != r.Charge {
+		r.Charge, r.ReserveCap = c, c != estimate.ChargeActual
+	}
+	return r
 }
 
 // RoundTrip admits req, sends it, again where that can help, and returns the
@@ -80,44 +93,51 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.o.Skip != nil && t.o.Skip(req) {
 		return t.base.RoundTrip(req)
 	}
-	t.adopt.Do(func() { t.use(profile.ForHost(req.URL.Host)) })
-
+	t.once.Do(func() {
+		if t.profile.Name == "" {
+			t.adopt(profile.ForHost(req.URL.Host))
+		}
+	})
 	out, body, err := t.inspect(req)
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
 	c := &call{Context: req.Context(), t: t, req: req}
-	t.prices.price(c, body, t.profile.Rule)
-	if f := t.o.Trace.Queued; f != nil {
-		f(req, c.cost)
-	}
-	asked := time.Now()
-	c.open, err = t.budget.limiter.Acquire(req.Context(), c.cost)
-	if err != nil {
+	c.priced = t.prices.price(body, t.rule())
+	c.cost = c.priced.cost()
+	if err := t.acquire(c); err != nil {
 		closeBody(out)
-		return nil, t.notSent(req, err)
-	}
-	c.slot = c.open
-	c.attempted(c.cost)
-	if f := t.o.Trace.Granted; f != nil {
-		f(req, c.cost, time.Since(asked))
-	}
-	if out == req {
-		out = req.WithContext(c)
-	} else {
-		*out = *out.WithContext(c)
-	}
-	resp, err := t.retry.RoundTrip(out)
-	if err != nil {
-		c.failed(err)
 		return nil, err
 	}
-	if resp.Request == out {
-		resp.Request = req
+	resp, err := t.retry.RoundTrip(out.WithContext(c))
+	if err != nil {
+		c.end(false)
+		return nil, err
 	}
+	resp.Request = req
 	c.answer(resp)
 	return resp, nil
+}
+
+// acquire waits for the first attempt's turn.
+func (t *Transport) acquire(c *call) error {
+	if f := t.o.Trace.Queued; f != nil {
+		f(c.req, c.cost)
+	}
+	var asked time.Time
+	if t.o.Trace.Granted != nil {
+		asked = time.Now()
+	}
+	r, err := t.budget.limiter.Acquire(c.Context, c.cost)
+	if err != nil {
+		return t.notSent(c.req, err)
+	}
+	c.account.take(r, c.cost)
+	if f := t.o.Trace.Granted; f != nil {
+		f(c.req, c.cost, time.Since(asked))
+	}
+	return nil
 }
 
 // CloseIdleConnections closes the idle connections of the base, if it can.
