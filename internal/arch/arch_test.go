@@ -1,0 +1,90 @@
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tripmeter/tripmeter/"
+
+// A room may import the standard library and what its row names, nothing else.
+// A package below a room follows the row of the longest matching name.
+var rooms = []struct {
+	room   string
+	may    []string
+	reason string
+}{
+	{"limit", nil, "it counts units of anything and is useful alone; a provider's name never appears in it"},
+	{"limit/limittest", []string{"limit"}, "the suite of promises, for every limiter"},
+	{"estimate", nil, "a number from bytes; who charges it is the transport's business"},
+	{"estimate/tiktoken", []string{"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader/"}, "the one place that knows vocabularies"},
+	{"estimate/internal/fit", []string{"estimate", "estimate/tiktoken", "github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"}, "fits the weights; linked into no program"},
+	{"headers", []string{"internal/retryafter", "github.com/dunglas/httpsfv"}, "values from fields; what they do to credit is decided elsewhere"},
+	{"usage", []string{"internal/refusal"}, "numbers from bytes"},
+	{"retry", []string{"internal/retryafter", "internal/refusal", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
+	{"profile", []string{"estimate"}, "data about providers"},
+	{"transport", []string{"limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal"}, "connects the rooms"},
+	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
+	{"internal/refusal", nil, "a leaf: the one reading of error bodies"},
+	{"internal/provider", nil, "shares no code with what it is to contradict"},
+	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
+	{"internal/arch", nil, "the rules"},
+	{"examples", []string{"limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "internal/provider", "examples/"}, "what a user would write, and the provider in the box"},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(strings.NewReader(string(out)))
+	seen := map[string]bool{}
+	for {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(p.ImportPath, module)
+		room := -1
+		for i, r := range rooms {
+			if (name == r.room || strings.HasPrefix(name, r.room+"/")) && (room < 0 || len(r.room) > len(rooms[room].room)) {
+				room = i
+			}
+		}
+		if room < 0 {
+			t.Errorf("%s belongs to no room; give it a row with a reason", name)
+			continue
+		}
+		r := rooms[room]
+		seen[r.room] = true
+		for _, im := range p.Imports {
+			if first, _, _ := strings.Cut(im, "/"); !strings.Contains(first, ".") {
+				continue // standard library
+			}
+			short := strings.TrimPrefix(im, module)
+			if short == r.room || strings.HasPrefix(short, r.room+"/") {
+				continue
+			}
+			if !slices.ContainsFunc(r.may, func(m string) bool { return short == m || strings.HasSuffix(m, "/") && strings.HasPrefix(short, m) }) {
+				t.Errorf("%s imports %s: %s", name, short, r.reason)
+			}
+		}
+	}
+	for _, r := range rooms {
+		if !seen[r.room] {
+			t.Errorf("no package in room %s: is the row out of date?", r.room)
+		}
+	}
+}
