@@ -38,7 +38,7 @@ func TestPeakAgainstAllWindows(t *testing.T) {
 	var all []load
 	at := int64(0)
 	for range 500 {
-		at += []int64{0, r.Int64N(minute / 10), minute / 30}[r.IntN(3)]
+		at += []int64{0, minute / 10, minute / 30, minute / 30 * r.Int64N(5)}[r.IntN(4)] // often a minute apart to the ns
 		l := load{at, r.Int64N(2), r.Int64N(100)}
 		all = append(all, l)
 		p.peakLocked(l.at, l.requests, l.tokens)

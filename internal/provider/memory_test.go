@@ -106,6 +106,29 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
+// A call that does not stream has produced, when its client leaves, what its
+// pace says.
+func TestClientLeavesNoStream(t *testing.T) {
+	for _, c := range []struct {
+		after    time.Duration
+		produced int64
+	}{{500 * time.Millisecond, 0}, {time.Second, 0}, {3500 * time.Millisecond, 2 * 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := mustNew(t, Options{Limits: Limits{OutputTPM: 6000}, Charge: Actual, Output: Constant(30),
+				Latency: func(Call) Timing { return Timing{FirstByte: time.Second, PerToken: time.Second} }})
+			ctx, cancel := context.WithTimeout(t.Context(), c.after)
+			defer cancel()
+			if r := send(ctx, p.RoundTripper(), "/v1/completions", `{"model":"m","prompt":"x","n":2}`); !errors.Is(r.err, context.DeadlineExceeded) {
+				t.Errorf("%+v", r)
+			}
+			synctest.Wait()
+			if e := p.Ledger()[0]; e.Outcome != Gone || e.Produced != c.produced || e.Settled.Output != c.produced {
+				t.Errorf("after %v: %+v, want %d produced", c.after, e, c.produced)
+			}
+		})
+	}
+}
+
 // A slow reader holds the server up once two socket buffers are full, and not
 // before.
 func TestPipeIsBounded(t *testing.T) {

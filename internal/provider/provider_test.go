@@ -359,14 +359,30 @@ func TestLimitsChange(t *testing.T) {
 	})
 }
 
+// What no wait can admit is refused as too large: the limit named is below
+// what was asked, no wait is named, nothing is charged.
 func TestTooLarge(t *testing.T) {
-	p := mustNew(t, Options{Limits: Limits{TPM: 600}, Capacity: 10 * time.Second, Charge: PromptOnly, Count: countIDs})
-	r := send(t.Context(), p.RoundTripper(), "/v1/completions", ids(101, 1))
-	if r.status != 429 || r.header.Get("Retry-After") != "" || !strings.Contains(r.body, "Limit 100, Requested 101.") {
-		t.Errorf("%+v", r)
-	}
-	if e := p.Ledger()[0]; e.Reason != "too large" || e.Arrival != (Tokens{}) || e.Wait != 0 {
-		t.Errorf("%+v", e)
+	for _, c := range []struct {
+		o     Options
+		cost  int
+		limit int
+	}{
+		{Options{Limits: Limits{TPM: 600}, Capacity: 10 * time.Second}, 101, 100},
+		{Options{Limits: Limits{TPM: 600}, Capacity: 10 * time.Second, Oversize: true}, 601, 600},
+		{Options{Limits: Limits{TPM: 600}, Algorithm: FixedMinute}, 601, 600},
+		{Options{Limits: Limits{TPM: 600}, Algorithm: SlidingMinute}, 601, 600},
+		{Options{Limits: Limits{TPM: 601}, Algorithm: Slices}, 12, 11},
+	} {
+		c.o.Charge, c.o.Count = PromptOnly, countIDs
+		p := mustNew(t, c.o)
+		r := send(t.Context(), p.RoundTripper(), "/v1/completions", ids(c.cost, 1))
+		want := fmt.Sprintf("Limit %d, Requested %d.", c.limit, c.cost)
+		if r.status != 429 || r.header.Get("Retry-After") != "" || !strings.Contains(r.body, want) {
+			t.Errorf("%+v, want %s", r, want)
+		}
+		if e := p.Ledger()[0]; e.Reason != "too large" || e.Arrival != (Tokens{}) || e.Wait != 0 {
+			t.Errorf("%+v", e)
+		}
 	}
 }
 
