@@ -194,7 +194,8 @@ func (r *reader) readDictionary(line string) {
 	if err != nil {
 		return
 	}
-	var q slot
+	var q Quota
+	var v reset
 	for _, name := range dict.Names() {
 		m, _ := dict.Get(name)
 		item, ok := m.(httpsfv.Item)
@@ -207,22 +208,20 @@ func (r *reader) readDictionary(line string) {
 		}
 		switch name {
 		case "limit":
-			q.limit = Count{n, true}
+			q.Limit = Count{n, true}
 		case "remaining":
-			q.remaining = Count{n, true}
+			q.Remaining = Count{n, true}
 		case "reset":
-			q.reset = parseReset(strconv.FormatInt(n, 10), &r.clock)
+			v = parseReset(strconv.FormatInt(n, 10), &r.clock)
 		}
 	}
-	if !q.limit.OK && !q.remaining.OK && !q.reset.OK {
+	if !q.Limit.OK && !q.Remaining.OK && !v.OK {
 		return
 	}
 	s := r.find(slot{dim: unsuffixed, ietf: true})
-	s.limit = lower(s.limit, q.limit)
-	s.remaining = lower(s.remaining, q.remaining)
-	if q.reset.OK && (!s.reset.OK || q.reset.D > s.reset.D) {
-		s.reset = q.reset
-	}
+	s.Limit = lower(s.Limit, q.Limit)
+	s.Remaining = lower(s.Remaining, q.Remaining)
+	s.later(v)
 }
 
 func integerOf(p *httpsfv.Params, key string) Count {
@@ -297,22 +296,18 @@ func (r *reader) assembleIETF(info *Info) {
 			all = append(all, s)
 		}
 	}
-	info.Policies = all[:0]
 	var binding Quota
 	for _, p := range all {
-		s := slot{limit: p.Limit, remaining: p.Remaining, reset: reset{p.Reset, asInstant}, window: p.Window}
-		p.Quota = s.quota(r.status)
-		if !p.known() {
+		s := slot{Quota: p.Quota, window: p.Window}
+		if s.settle(r.status); s.gone {
 			continue
 		}
+		p.Quota = s.Quota
 		info.Policies = append(info.Policies, p)
 		if p.Remaining.OK && (p.Unit == "" || p.Unit == "requests") &&
 			(!binding.Remaining.OK || p.Remaining.N < binding.Remaining.N) {
 			binding = p.Quota
 		}
-	}
-	if len(info.Policies) == 0 {
-		info.Policies = nil
 	}
 	if !info.Requests.known() {
 		info.Requests = binding

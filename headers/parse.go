@@ -56,7 +56,6 @@ func Parse(h http.Header, o Options) Info {
 func parse(h http.Header, o Options) Info {
 	var info Info
 	r := reader{clock: clock{header: h, local: o.Now}, dialect: findDialect(o.Dialect), status: o.Status}
-	r.slots = r.room[:0]
 	cached := firstCount(h["Age"]).N > 0
 
 	for key, lines := range h {
@@ -93,9 +92,11 @@ func (r *reader) field(k kind, key string, lines []string) {
 		r.readSubscription(k, key, lines)
 		return
 	}
-	n, ok := parseName(key)
+	n, ok := common[key]
 	if !ok {
-		return
+		if n, ok = parseName(key); !ok {
+			return
+		}
 	}
 	switch n.verb {
 	case verbCost:
@@ -107,26 +108,23 @@ func (r *reader) field(k kind, key string, lines []string) {
 		if n.dim == unsuffixed {
 			if limit, policies, ok := parseLimitList(lines); ok {
 				s := r.slot(&n)
-				s.limit = lower(s.limit, limit)
+				s.Limit = lower(s.Limit, limit)
 				r.integerPolicies = append(r.integerPolicies, policies...)
 			}
 			return
 		}
 		if c := firstCount(lines); c.OK {
 			s := r.slot(&n)
-			s.limit = lower(s.limit, c)
+			s.Limit = lower(s.Limit, c)
 		}
 	case verbRemaining:
 		if c := firstCount(lines); c.OK {
 			s := r.slot(&n)
-			s.remaining = lower(s.remaining, c)
+			s.Remaining = lower(s.Remaining, c)
 		}
 	case verbReset:
 		if v := firstReset(lines, &r.clock); v.OK {
-			s := r.slot(&n)
-			if !s.reset.OK || v.D > s.reset.D {
-				s.reset = v
-			}
+			r.slot(&n).later(v)
 		}
 	case verbPeriod:
 		if c := firstCount(lines); c.OK && c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {

@@ -32,8 +32,8 @@ func (r *reader) readSubscription(k kind, key string, lines []string) {
 			return
 		}
 		if v := firstReset(lines, &r.clock); v.OK {
-			s := r.find(slot{dim: other, label: "unified_" + span, window: window})
-			s.reset = reset{Span{max(s.reset.D, v.D), true}, asInstant}
+			v.how = asInstant
+			r.find(slot{dim: other, label: "unified_" + span, window: window}).later(v)
 		}
 		return
 	}
@@ -58,8 +58,8 @@ func (r *reader) readSubscription(k kind, key string, lines []string) {
 		return
 	}
 	// Both say the same; the relative one needs no clock, so it wins.
-	if s := r.codex(window); relative || !s.reset.OK {
-		s.reset = reset{v.Span, asInstant}
+	if s := r.codex(window); relative || !s.Reset.OK {
+		s.Reset, s.spelled = v.Span, asInstant
 	}
 }
 
