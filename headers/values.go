@@ -179,7 +179,7 @@ func parseDuration(s string) (time.Duration, bool) {
 		next++
 		s = s[j:]
 	}
-	return sum, true
+	return sum, next > 0
 }
 
 // scaled reads a decimal number of units of any length, rounded up.
