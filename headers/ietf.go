@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,21 @@ func parseList(line string) (items []httpsfv.Item, ok bool) {
 	return items, len(items) > 0
 }
 
+// parseDictionary reads a line as a dictionary.
+func parseDictionary(line string) (dict *httpsfv.Dictionary, ok bool) {
+	line = trimOWS(line)
+	if len(line) == 0 || len(line) > longestValue {
+		return nil, false
+	}
+	defer func() {
+		if recover() != nil { // as in parseList
+			dict, ok = nil, false
+		}
+	}()
+	dict, err := httpsfv.UnmarshalDictionary([]string{line})
+	return dict, err == nil
+}
+
 // quotePartitions rewrites pk=:text: to pk="text" outside quotes. The text
 // stays as it was sent, valid base64 or not.
 func quotePartitions(line string) string {
@@ -90,9 +106,10 @@ func quotePartitions(line string) string {
 //	limit  = count [ "," policies ]
 //	policy = count ";w=" seconds
 //
-// The first member is the limit nearest to exhaustion, the rest are policies.
-// A later member without w is refused, unless it repeats the first beside real
-// policies, as two hops make it: "1,000" is a number, not a list.
+// The first member is the limit nearest to exhaustion and repeats one of the
+// policies, which are the rest. A line where it repeats none is refused, as is a
+// later member without w that does not repeat the first, as two hops make it:
+// "1,000" and "1,500;w=60" are numbers, not lists.
 func parseLimitList(lines []string) (limit Count, policies []integerPolicy, ok bool) {
 	for _, line := range lines {
 		if c := parseCount(trimOWS(line)); c.OK {
@@ -129,28 +146,27 @@ func limitAndPolicies(items []httpsfv.Item) (first Count, policies []integerPoli
 		}
 		if w := windowOf(item.Params); w > 0 {
 			policies = append(policies, integerPolicy{n, w})
+			ok = ok || n == first.N
 		} else if n != first.N {
 			return Count{}, nil, false
 		}
 	}
-	return first, policies, len(policies) > 0
+	return first, policies, ok
 }
 
-// readIETF reads RateLimit, RateLimit-Policy and X-RateLimit-Policy.
-func (r *reader) readIETF(key string, lines []string) {
+// readIETF reads RateLimit, RateLimit-Policy and X-RateLimit-Policy. It reports
+// whether any line could be read.
+func (r *reader) readIETF(key string, lines []string) bool {
 	state := len(key) == len("ratelimit")
+	read := false
 	for _, line := range lines {
 		items, ok := parseList(line)
-		if !ok {
-			if state {
-				r.readDictionary(line)
-			}
-			continue
-		}
 		for _, item := range items {
 			r.readItem(item, state)
 		}
+		read = read || ok || state && r.readDictionary(line)
 	}
+	return read
 }
 
 func (r *reader) readItem(item httpsfv.Item, state bool) {
@@ -184,17 +200,13 @@ func (r *reader) readItem(item httpsfv.Item, state bool) {
 }
 
 // readDictionary reads the form of draft 07.
-func (r *reader) readDictionary(line string) {
-	line = trimOWS(line)
-	if len(line) == 0 || len(line) > longestValue {
-		return
+func (r *reader) readDictionary(line string) bool {
+	dict, ok := parseDictionary(line)
+	if !ok {
+		return false
 	}
-	defer func() { _ = recover() }() // as in parseList
-	dict, err := httpsfv.UnmarshalDictionary([]string{line})
-	if err != nil {
-		return
-	}
-	var q slot
+	var q Quota
+	var v reset
 	for _, name := range dict.Names() {
 		m, _ := dict.Get(name)
 		item, ok := m.(httpsfv.Item)
@@ -207,22 +219,21 @@ func (r *reader) readDictionary(line string) {
 		}
 		switch name {
 		case "limit":
-			q.limit = Count{n, true}
+			q.Limit = Count{n, true}
 		case "remaining":
-			q.remaining = Count{n, true}
+			q.Remaining = Count{n, true}
 		case "reset":
-			q.reset = parseReset(strconv.FormatInt(n, 10), &r.clock)
+			v = parseReset(strconv.FormatInt(n, 10), &r.clock)
 		}
 	}
-	if !q.limit.OK && !q.remaining.OK && !q.reset.OK {
-		return
+	if !q.Limit.OK && !q.Remaining.OK && !v.OK {
+		return false
 	}
 	s := r.find(slot{dim: unsuffixed, ietf: true})
-	s.limit = lower(s.limit, q.limit)
-	s.remaining = lower(s.remaining, q.remaining)
-	if q.reset.OK && (!s.reset.OK || q.reset.D > s.reset.D) {
-		s.reset = q.reset
-	}
+	s.Limit = lower(s.Limit, q.Limit)
+	s.Remaining = lower(s.Remaining, q.Remaining)
+	s.later(v)
+	return true
 }
 
 func integerOf(p *httpsfv.Params, key string) Count {
@@ -270,49 +281,42 @@ func (r *reader) assembleIETF(info *Info) {
 	if len(r.policies)+len(r.states) == 0 {
 		return
 	}
-	all := r.policies
-	named := len(all)
-	taken := make([]bool, named)
+	all := slices.Clone(r.policies)
+	taken := make([]bool, len(r.policies))
 	for _, s := range r.states {
-		free, any := -1, -1
-		for i := range named {
-			p := &all[i]
+		free, fits := -1, -1
+		for i, p := range r.policies {
 			if p.Name != s.Name || p.Partition != s.Partition && p.Partition != "" && s.Partition != "" {
 				continue
 			}
-			any = i
+			fits = i
 			if !taken[i] {
 				free = i
 				break
 			}
 		}
-		switch {
-		case free >= 0:
+		if fits >= 0 {
+			s = joinPolicy(r.policies[fits], s)
+		}
+		if free >= 0 {
 			taken[free] = true
-			s = joinPolicy(all[free], s)
 			all[free] = s
-		case any >= 0:
-			all = append(all, joinPolicy(r.policies[any], s))
-		default:
+		} else {
 			all = append(all, s)
 		}
 	}
-	info.Policies = all[:0]
 	var binding Quota
 	for _, p := range all {
-		s := slot{limit: p.Limit, remaining: p.Remaining, reset: reset{p.Reset, asInstant}, window: p.Window}
-		p.Quota = s.quota(r.status)
-		if !p.known() {
+		s := slot{Quota: p.Quota, window: p.Window}
+		if s.settle(r.status); s.gone {
 			continue
 		}
+		p.Quota = s.Quota
 		info.Policies = append(info.Policies, p)
 		if p.Remaining.OK && (p.Unit == "" || p.Unit == "requests") &&
 			(!binding.Remaining.OK || p.Remaining.N < binding.Remaining.N) {
 			binding = p.Quota
 		}
-	}
-	if len(info.Policies) == 0 {
-		info.Policies = nil
 	}
 	if !info.Requests.known() {
 		info.Requests = binding

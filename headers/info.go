@@ -128,6 +128,11 @@ type Info struct {
 	// Options.Body was given.
 	BodyWait    Span
 	BodyHeaders *Info
+
+	// Unread counts the fields whose name was understood and whose value was
+	// not, an empty value apart. It is for logs and metrics: a provider that
+	// starts to spell its values in another way shows here and nowhere else.
+	Unread int
 }
 
 // ResetWait returns how long a refused caller has to wait: NotBefore when the

@@ -1,7 +1,6 @@
 package headers
 
 import (
-	"strings"
 	"time"
 )
 
@@ -270,10 +269,46 @@ func (n *name) dimensionName() string {
 	return dimensionNames[n.dim]
 }
 
+// common holds the names that nearly every answer with limits has, taken apart
+// once. It is filled by parseName, so it cannot disagree with it.
+var common = func() map[string]name {
+	m := map[string]name{}
+	add := func(key string) {
+		if n, ok := parseName(key); ok {
+			m[key] = n
+		}
+	}
+	for _, v := range []string{"Limit", "Remaining", "Reset"} {
+		for _, d := range []string{"Requests", "Tokens"} {
+			add("X-Ratelimit-" + v + "-" + d)
+		}
+		for _, d := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
+			add("Anthropic-Ratelimit-" + d + "-" + v)
+		}
+	}
+	return m
+}()
+
 // foldPrefix reports whether key begins with prefix, which is in lower case.
+// Only ASCII folds: strings.EqualFold would take a Kelvin sign for a k.
 func foldPrefix(key, prefix string) bool {
-	return len(key) >= len(prefix) && strings.EqualFold(key[:len(prefix)], prefix)
+	if len(key) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := key[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
 }
+
+// foldEqual is the same for the whole key.
+func foldEqual(key, lower string) bool { return len(key) == len(lower) && foldPrefix(key, lower) }
 
 // kind tells fields apart by their first letters, at the price of a few
 // comparisons for the many fields that are none of ours.
@@ -296,7 +331,7 @@ func kindOf(key string) kind {
 	switch key[0] | 0x20 {
 	case 'r':
 		switch {
-		case strings.EqualFold(key, "ratelimit"), strings.EqualFold(key, "ratelimit-policy"):
+		case foldEqual(key, "ratelimit"), foldEqual(key, "ratelimit-policy"):
 			return kindIETF
 		case foldPrefix(key, "ratelimit-"):
 			return kindQuota
@@ -318,17 +353,18 @@ func kindOf(key string) kind {
 		switch key[2] | 0x20 {
 		case 'r':
 			switch {
-			case strings.EqualFold(key, "x-ratelimit-policy"):
+			case !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
+			case foldEqual(key, "x-ratelimit-policy"):
 				return kindIETF
 			case foldPrefix(key, "x-ratelimit-"), foldPrefix(key, "x-rate-limit-"):
 				return kindQuota
 			}
 		case 'm':
-			if strings.EqualFold(key, "x-ms-retry-after-ms") {
+			if foldEqual(key, "x-ms-retry-after-ms") {
 				return kindRetry
 			}
 		case 's':
-			if strings.EqualFold(key, "x-should-retry") {
+			if foldEqual(key, "x-should-retry") {
 				return kindShould
 			}
 		case 'c':

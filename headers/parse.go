@@ -56,18 +56,20 @@ func Parse(h http.Header, o Options) Info {
 func parse(h http.Header, o Options) Info {
 	var info Info
 	r := reader{clock: clock{header: h, local: o.Now}, dialect: findDialect(o.Dialect), status: o.Status}
-	r.slots = r.room[:0]
 	cached := firstCount(h["Age"]).N > 0
 
 	for key, lines := range h {
+		understood := true
 		switch k := kindOf(key); k {
-		case kindNone, kindRetry:
+		case kindNone, kindRetry: // the waits are read below, all of them together
 		case kindShould:
 			info.ShouldRetry = parseFlag(lines)
+			understood = info.ShouldRetry.OK
 		default:
-			if !cached {
-				r.field(k, key, lines)
-			}
+			understood = cached || r.field(k, key, lines)
+		}
+		if !understood && !blank(lines) {
+			info.Unread++
 		}
 	}
 
@@ -75,6 +77,8 @@ func parse(h http.Header, o Options) Info {
 		info.RetryAfter = Span{w.Precise, true}
 		info.NotBefore = Span{w.Longest, true}
 		info.Applies = refuses(o.Status) || r.dialect != nil && r.dialect.streamRefusal && isOpenStream(h, o.Status)
+	} else if !blank(h["Retry-After"]) {
+		info.Unread++
 	}
 	r.assemble(&info)
 	if o.Body != nil {
@@ -83,57 +87,69 @@ func parse(h http.Header, o Options) Info {
 	return info
 }
 
-// field reads one field, all its lines.
-func (r *reader) field(k kind, key string, lines []string) {
-	if k == kindIETF {
-		r.readIETF(key, lines)
-		return
+// field reads one field, all its lines. It reports whether the field is none of
+// ours or has a value that could be read.
+func (r *reader) field(k kind, key string, lines []string) bool {
+	switch k {
+	case kindIETF:
+		return r.readIETF(key, lines)
+	case kindUnified, kindCodex:
+		return r.readSubscription(k, key, lines)
 	}
-	if k == kindUnified || k == kindCodex {
-		r.readSubscription(k, key, lines)
-		return
-	}
-	n, ok := parseName(key)
+	n, ok := common[key]
 	if !ok {
-		return
+		if n, ok = parseName(key); !ok {
+			return true
+		}
+	}
+	if n.verb == verbReset {
+		v := firstReset(lines, &r.clock)
+		if v.OK {
+			r.slot(&n).later(v)
+		}
+		return v.OK
+	}
+	if n.verb == verbLimit && n.dim == unsuffixed {
+		limit, policies, ok := parseLimitList(lines)
+		if ok {
+			s := r.slot(&n)
+			s.Limit = lower(s.Limit, limit)
+			r.integerPolicies = append(r.integerPolicies, policies...)
+		}
+		return ok
+	}
+	c := firstCount(lines)
+	if !c.OK {
+		return false
 	}
 	switch n.verb {
+	case verbLimit:
+		s := r.slot(&n)
+		s.Limit = lower(s.Limit, c)
+	case verbRemaining:
+		s := r.slot(&n)
+		s.Remaining = lower(s.Remaining, c)
 	case verbCost:
-		if c := firstCount(lines); c.OK && c.N >= 0 {
+		if c.N >= 0 {
 			r.costs = append(r.costs, Cost{n.dimensionName(), c.N})
 		}
-		return
-	case verbLimit:
-		if n.dim == unsuffixed {
-			if limit, policies, ok := parseLimitList(lines); ok {
-				s := r.slot(&n)
-				s.limit = lower(s.limit, limit)
-				r.integerPolicies = append(r.integerPolicies, policies...)
-			}
-			return
-		}
-		if c := firstCount(lines); c.OK {
-			s := r.slot(&n)
-			s.limit = lower(s.limit, c)
-		}
-	case verbRemaining:
-		if c := firstCount(lines); c.OK {
-			s := r.slot(&n)
-			s.remaining = lower(s.remaining, c)
-		}
-	case verbReset:
-		if v := firstReset(lines, &r.clock); v.OK {
-			s := r.slot(&n)
-			if !s.reset.OK || v.D > s.reset.D {
-				s.reset = v
-			}
-		}
 	case verbPeriod:
-		if c := firstCount(lines); c.OK && c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {
+		if c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {
 			s := r.slot(&n)
 			s.period = max(s.period, time.Duration(c.N)*time.Second)
 		}
 	}
+	return true
+}
+
+// blank reports whether no line has a value. An empty value is an absent one.
+func blank(lines []string) bool {
+	for _, line := range lines {
+		if trimOWS(line) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // lower returns the lower of two counts. Where two fields give one value, for
@@ -156,7 +172,7 @@ func refuses(status int) bool {
 }
 
 func isOpenStream(h http.Header, status int) bool {
-	return status == http.StatusOK && foldPrefix(h.Get("Content-Type"), "text/event-stream")
+	return status == http.StatusOK && foldPrefix(trimOWS(h.Get("Content-Type")), "text/event-stream")
 }
 
 // parseFlag reads "true" or "false", in any case.

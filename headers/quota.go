@@ -2,6 +2,7 @@ package headers
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -10,20 +11,22 @@ import (
 const mostSlots = 64
 
 // slot gathers the fields of one quota: one dimension in one window. Fields
-// come in the order of a map, so nothing is decided before all are there.
+// come in the order of a map, so nothing is decided before all are there; then
+// settle turns the values as sent into the values as meant.
 type slot struct {
-	dim       dimension
-	label     string // of other dimensions
-	swapped   bool
-	ietf      bool // from ratelimit-*; only tells two unsuffixed quotas apart
-	window    time.Duration
-	calendar  string
-	stated    time.Duration // the window that only the dialect's documentation gives
-	binding   bool          // named by the server as the one nearest to exhaustion
-	limit     Count
-	remaining Count
-	reset     reset
-	period    time.Duration // renewalperiod
+	dim      dimension
+	label    string // of other dimensions
+	swapped  bool
+	ietf     bool // from ratelimit-*; only tells two unsuffixed quotas apart
+	window   time.Duration
+	calendar string
+	stated   time.Duration // the window that only the dialect's documentation gives
+	period   time.Duration // renewalperiod
+	spelled  spelling      // of Reset
+
+	Quota
+	binding bool // named by the server as the one nearest to exhaustion
+	gone    bool // nothing known, counted under another slot, or placed
 }
 
 // reader holds what has been read of one header.
@@ -32,9 +35,12 @@ type reader struct {
 	dialect *dialect
 	status  int
 
-	slots []slot
+	// The first slots are an array, and not a slice of one, because a struct that
+	// points into itself would be moved to the heap.
 	room  [8]slot // enough for every provider known
-	spill slot    // takes what is beyond mostSlots
+	more  []slot
+	used  int  // of both
+	spill slot // takes what is beyond mostSlots
 	full  bool
 
 	integerPolicies []integerPolicy
@@ -52,14 +58,14 @@ func (r *reader) slot(n *name) *slot {
 }
 
 func (r *reader) find(want slot) *slot {
-	for i := range r.slots {
-		s := &r.slots[i]
+	for i := range r.used {
+		s := r.at(i)
 		if s.dim == want.dim && s.label == want.label && s.swapped == want.swapped && s.ietf == want.ietf &&
 			s.window == want.window && s.calendar == want.calendar {
 			return s
 		}
 	}
-	if len(r.slots) == mostSlots {
+	if r.used == mostSlots {
 		r.full = true
 		r.spill = want
 		return &r.spill
@@ -71,8 +77,21 @@ func (r *reader) find(want slot) *slot {
 		}
 		want.stated = r.dialect.window(name, want.swapped)
 	}
-	r.slots = append(r.slots, want)
-	return &r.slots[len(r.slots)-1]
+	if r.used >= len(r.room) {
+		r.more = append(r.more, slot{})
+	}
+	r.used++
+	s := r.at(r.used - 1)
+	*s = want
+	return s
+}
+
+// at returns the i'th slot.
+func (r *reader) at(i int) *slot {
+	if i < len(r.room) {
+		return &r.room[i]
+	}
+	return &r.more[i-len(r.room)]
 }
 
 // name is the dimension's name in Info. What names no dimension counts requests.
@@ -86,7 +105,7 @@ func (s *slot) name() string {
 	return dimensionNames[s.dim]
 }
 
-// quota settles what the fields of s say together.
+// settle decides what the fields of s say together.
 //
 //	no limit below zero             a sentinel for "none": unknown
 //	a limit of zero                 known on a 429 only (not entitled); else a
@@ -99,36 +118,37 @@ func (s *slot) name() string {
 //	window only in documentation    believed beside both a limit and a remaining,
 //	                                as that provider sends them; a part of the
 //	                                pair comes from somebody else
-func (s *slot) quota(status int) Quota {
-	if s.limit.OK && s.limit.N == 0 && status != 429 {
-		return Quota{}
+func (s *slot) settle(status int) {
+	if s.Limit == (Count{0, true}) && status != http.StatusTooManyRequests {
+		s.Quota, s.gone = Quota{}, true
+		return
 	}
-	q := Quota{Limit: s.limit, Remaining: s.remaining, Reset: s.reset.Span, Window: s.window}
-	if q.Limit.N < 0 {
-		q.Limit = Count{}
+	if s.Limit.N < 0 {
+		s.Limit = Count{}
 	}
-	if q.Remaining.N < 0 && !q.Limit.OK && q.Reset.D <= 0 {
-		q.Remaining, q.Reset = Count{}, Span{}
+	if s.Remaining.N < 0 && !s.Limit.OK && s.Reset.D <= 0 {
+		s.Remaining, s.Reset = Count{}, Span{}
 	}
-	if q.Limit.OK && q.Remaining.N > q.Limit.N {
-		q.Remaining = q.Limit
+	if s.Limit.OK && s.Remaining.N > s.Limit.N {
+		s.Remaining = s.Limit
 	}
+	if !s.known() {
+		s.Quota, s.gone = Quota{}, true
+		return
+	}
+	s.Window = s.window
 	if s.period > 0 {
-		q.Window = s.period
-		if s.reset.how == asNumber {
-			q.Reset.D = unitOf(q, q.Reset.D)
+		s.Window = s.period
+		if s.spelled == asNumber {
+			s.Reset.D = unitOf(s.Quota, s.Reset.D)
 		}
 	}
-	if !q.known() {
-		return Quota{}
+	if s.Window == 0 && s.Limit.OK && s.Remaining.OK {
+		s.Window = s.stated
 	}
-	if q.Window == 0 && q.Limit.OK && q.Remaining.OK {
-		q.Window = s.stated
+	if s.Window == 0 && s.calendar == "" && s.spelled == asDuration {
+		s.Inferred = infer(s.name(), s.Quota)
 	}
-	if q.Window == 0 && s.calendar == "" && s.reset.how == asDuration {
-		q.Inferred = infer(s.name(), q)
-	}
-	return q
 }
 
 // unitOf decides whether a reset without a unit, read as seconds, was meant as
@@ -153,40 +173,29 @@ type integerPolicy struct {
 	window time.Duration
 }
 
-// part is a settled quota on its way into Info.
-type part struct {
-	slot *slot
-	Quota
-	gone bool // counted under another part
-}
-
 // assemble turns the slots into Info.
 func (r *reader) assemble(info *Info) {
 	if r.full || len(r.integerPolicies) > mostSlots || len(r.costs) > mostSlots || len(r.policies)+len(r.states) > mostSlots {
 		return
 	}
 	r.sortSlots()
-	var room [8]part
-	parts := room[:0]
-	for i := range r.slots {
-		if q := r.slots[i].quota(r.status); q.known() {
-			parts = append(parts, part{slot: &r.slots[i], Quota: q})
-		}
+	for i := range r.used {
+		r.at(i).settle(r.status)
 	}
-	r.joinUnsuffixed(parts, info)
-
+	r.joinUnsuffixed()
+	r.listPolicies(info)
 	for d := requests; d <= output; d++ {
-		r.place(parts, d, "", info)
+		r.place(d, "", info)
 	}
-	for i := range parts {
-		if p := &parts[i]; p.slot.dim == other && !p.gone {
-			r.place(parts, other, p.slot.label, info)
+	for i := range r.used {
+		if s := r.at(i); s.dim == other && !s.gone {
+			r.place(other, s.label, info)
 		}
 	}
 	r.assembleIETF(info)
-	if len(r.costs) > 0 {
-		info.QueryCost = r.costs
-	}
+	// Copied, not moved: what leaves through info must not be r's own memory, or
+	// all of r would live on the heap.
+	info.QueryCost = append(info.QueryCost, r.costs...)
 	// The fields came in the order of a map; the lists must not.
 	slices.SortFunc(info.Other, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(info.QueryCost, func(a, b Cost) int { return cmp.Compare(a.Dimension, b.Dimension) })
@@ -196,9 +205,13 @@ func (r *reader) assemble(info *Info) {
 // sortSlots puts the slots into an order that does not depend on the map's. It
 // is an insertion sort: there are seldom more than four.
 func (r *reader) sortSlots() {
-	for i := 1; i < len(r.slots); i++ {
-		for j := i; j > 0 && compareSlots(&r.slots[j], &r.slots[j-1]) < 0; j-- {
-			r.slots[j], r.slots[j-1] = r.slots[j-1], r.slots[j]
+	for i := 1; i < r.used; i++ {
+		for j := i; j > 0; j-- {
+			a, b := r.at(j-1), r.at(j)
+			if compareSlots(a, b) <= 0 {
+				break
+			}
+			*a, *b = *b, *a
 		}
 	}
 }
@@ -234,26 +247,26 @@ func boolCompare(a, b bool) int {
 // it once where another field says the same. Kong sends RateLimit-* for the
 // window nearest to exhaustion, which it also reports by name; Envoy and the
 // early IETF drafts put the window into a list.
-func (r *reader) joinUnsuffixed(parts []part, info *Info) {
-	var first *part // the first of two unsuffixed spellings
-	for i := range parts {
-		g := &parts[i]
-		if g.slot.dim != unsuffixed {
+func (r *reader) joinUnsuffixed() {
+	var first *slot // x-ratelimit-limit; the second is ratelimit-limit
+	for i := range r.used {
+		g := r.at(i)
+		if g.dim != unsuffixed || g.calendar != "" || g.window != 0 || g.gone {
 			continue
 		}
-		g.slot.binding = true
-		if first != nil && sameOrSilent(first.Limit, g.Limit) && sameOrSilent(first.Remaining, g.Remaining) {
+		g.binding = true
+		switch {
+		case first == nil:
+			first = g
+		case sameOrSilent(first.Limit, g.Limit) && sameOrSilent(first.Remaining, g.Remaining):
 			first.fill(g.Quota)
 			g.gone = true
 			continue
 		}
-		if first == nil {
-			first = g
-		}
 	}
-	for i := range parts {
-		g := &parts[i]
-		if g.slot.dim != unsuffixed || g.gone {
+	for i := range r.used {
+		g := r.at(i)
+		if !g.binding || g.gone || g.dim != unsuffixed {
 			continue
 		}
 		if g.Window == 0 && g.Limit.OK {
@@ -263,31 +276,38 @@ func (r *reader) joinUnsuffixed(parts []part, info *Info) {
 				}
 			}
 		}
-		for j := range parts {
-			w := &parts[j]
-			if w.gone || w.slot.dim != requests || w.slot.calendar != "" ||
-				w.Window != g.Window && w.Window != 0 && g.Window != 0 ||
-				!sameOrSilent(w.Limit, g.Limit) || !sameOrSilent(w.Remaining, g.Remaining) ||
-				!same(w.Limit, g.Limit) && !same(w.Remaining, g.Remaining) {
-				continue
+		for j := range r.used {
+			if w := r.at(j); w != g && w.agrees(g) {
+				w.fill(g.Quota)
+				w.binding = true
+				g.gone = true
+				break
 			}
-			w.fill(g.Quota)
-			w.slot.binding = true
-			g.gone = true
-			break
 		}
 	}
+}
+
+// agrees reports whether s is a quota of requests that says the same as g,
+// which names no dimension.
+func (s *slot) agrees(g *slot) bool {
+	counted := s.dim == requests || s.dim == unsuffixed && s.window != 0
+	return counted && !s.gone && s.calendar == "" &&
+		(s.Window == g.Window || s.Window == 0 || g.Window == 0) &&
+		sameOrSilent(s.Limit, g.Limit) && sameOrSilent(s.Remaining, g.Remaining) &&
+		(same(s.Limit, g.Limit) || same(s.Remaining, g.Remaining))
+}
+
+// listPolicies reports the integer policies that no quota accounts for.
+func (r *reader) listPolicies(info *Info) {
 	for _, p := range r.integerPolicies {
-		known := false
-		for i := range parts {
-			d := parts[i].slot.dim
-			known = known || (d == requests || d == unsuffixed) && parts[i].Window == p.window && parts[i].Limit == Count{p.quota, true}
+		w := Window{Dimension: dimensionNames[requests], Quota: Quota{Limit: Count{p.quota, true}, Window: p.window}}
+		known := p.quota == 0
+		for i := range r.used {
+			s := r.at(i)
+			known = known || !s.gone && (s.dim == requests || s.dim == unsuffixed) && s.Window == w.Window && s.Limit == w.Limit
 		}
-		for _, w := range info.Windows {
-			known = known || w.Window == p.window && w.Limit.N == p.quota
-		}
-		if !known {
-			info.Windows = append(info.Windows, Window{Dimension: dimensionNames[requests], Quota: Quota{Limit: Count{p.quota, true}, Window: p.window}})
+		if !known && !slices.Contains(info.Windows, w) {
+			info.Windows = append(info.Windows, w)
 		}
 	}
 }
@@ -297,44 +317,40 @@ func (r *reader) joinUnsuffixed(parts []part, info *Info) {
 func same(a, b Count) bool         { return a.OK && b.OK && a.N == b.N }
 func sameOrSilent(a, b Count) bool { return !a.OK || !b.OK || a.N == b.N }
 
-// fill takes from q what p does not know.
-func (p *part) fill(q Quota) {
-	if !p.Limit.OK {
-		p.Limit = q.Limit
+// fill takes from q what s does not know.
+func (s *slot) fill(q Quota) {
+	if !s.Limit.OK {
+		s.Limit = q.Limit
 	}
-	if !p.Remaining.OK {
-		p.Remaining = q.Remaining
+	if !s.Remaining.OK {
+		s.Remaining = q.Remaining
 	}
-	if !p.Reset.OK {
-		p.Reset = q.Reset
+	if !s.Reset.OK {
+		s.Reset = q.Reset
 	}
-	if p.Window == 0 {
-		p.Window = q.Window
+	if s.Window == 0 {
+		s.Window = q.Window
 	}
-	if p.Window != 0 {
-		p.Inferred = 0
-	} else if p.Inferred == 0 {
-		p.Inferred = q.Inferred
+	if s.Window != 0 {
+		s.Inferred = 0
+	} else if s.Inferred == 0 {
+		s.Inferred = q.Inferred
 	}
 }
 
-// place puts the parts of one dimension where they belong: the main one into
+// place puts the quotas of one dimension where they belong: the main one into
 // its member, all others into Windows.
-func (r *reader) place(parts []part, d dimension, label string, info *Info) {
-	var main *part
-	for i := range parts {
-		if p := &parts[i]; p.counts(d, label) && (main == nil || p.before(main)) {
-			main = p
+func (r *reader) place(d dimension, label string, info *Info) {
+	var main *slot
+	for i := range r.used {
+		if s := r.at(i); s.counts(d, label) && (main == nil || s.before(main)) {
+			main = s
 		}
 	}
 	if main == nil {
 		return
 	}
-	name := main.slot.name()
-	if main.slot.calendar != "" {
-		// A month has no length to report in Quota.
-		main = nil
-	} else {
+	if main.calendar == "" { // a month has no length that Quota could hold
 		main.gone = true
 		switch d {
 		case requests:
@@ -346,59 +362,60 @@ func (r *reader) place(parts []part, d dimension, label string, info *Info) {
 		case output:
 			info.Output = main.Quota
 		default:
-			info.Other = append(info.Other, Named{name, main.Quota})
+			info.Other = append(info.Other, Named{main.label, main.Quota})
 		}
 	}
-	for i := range parts {
-		p := &parts[i]
-		if !p.counts(d, label) {
+	for i := range r.used {
+		s := r.at(i)
+		if !s.counts(d, label) {
 			continue
 		}
-		p.gone = true
-		if main != nil && p.Window == main.Window && p.slot.calendar == "" && same(p.Limit, main.Limit) && sameOrSilent(p.Remaining, main.Remaining) {
+		s.gone = true
+		if main.gone && s.calendar == "" && main.calendar == "" && s.Window == main.Window &&
+			same(s.Limit, main.Limit) && sameOrSilent(s.Remaining, main.Remaining) {
 			continue // the same quota in two spellings
 		}
-		info.Windows = append(info.Windows, Window{Dimension: name, Name: p.slot.calendar, Quota: p.Quota})
+		info.Windows = append(info.Windows, Window{Dimension: main.name(), Name: s.calendar, Quota: s.Quota})
 	}
 }
 
-// counts reports whether p is still to be placed under the dimension.
-func (p *part) counts(d dimension, label string) bool {
-	if p.gone {
+// counts reports whether s is still to be placed under the dimension.
+func (s *slot) counts(d dimension, label string) bool {
+	if s.gone {
 		return false
 	}
-	if p.slot.dim == unsuffixed {
+	if s.dim == unsuffixed {
 		return d == requests
 	}
-	return p.slot.dim == d && p.slot.label == label
+	return s.dim == d && s.label == label
 }
 
-// before reports whether p is rather the main quota of its dimension than q: a
+// before reports whether s is rather the main quota of its dimension than t: a
 // field that names the dimension and no window, then what the server calls
 // binding, then the shortest window.
-func (p *part) before(q *part) bool {
-	if a, b := p.rank(), q.rank(); a != b {
+func (s *slot) before(t *slot) bool {
+	if a, b := s.rank(), t.rank(); a != b {
 		return a < b
 	}
-	if p.Window != q.Window {
-		return p.Window < q.Window
+	if s.Window != t.Window {
+		return s.Window < t.Window
 	}
-	if p.slot.calendar != q.slot.calendar {
-		return p.slot.calendar < q.slot.calendar // "month" before "year"
+	if s.calendar != t.calendar {
+		return s.calendar < t.calendar // "month" before "year"
 	}
-	if p.Remaining != q.Remaining {
-		return p.Remaining.OK && (!q.Remaining.OK || p.Remaining.N < q.Remaining.N)
+	if s.Remaining != t.Remaining {
+		return s.Remaining.OK && (!t.Remaining.OK || s.Remaining.N < t.Remaining.N)
 	}
-	return !p.slot.swapped && q.slot.swapped
+	return !s.swapped && t.swapped
 }
 
-func (p *part) rank() int {
+func (s *slot) rank() int {
 	switch {
-	case p.slot.dim != unsuffixed && p.Window == 0 && p.slot.calendar == "":
+	case s.dim != unsuffixed && s.Window == 0 && s.calendar == "":
 		return 0
-	case p.slot.binding && (p.slot.dim == requests || p.slot.stated == 0):
+	case s.binding && (s.dim == requests || s.stated == 0):
 		return 1 // an unsuffixed quota whose window only a dialect gives is an ordinary one
-	case p.slot.calendar == "":
+	case s.calendar == "":
 		return 2
 	}
 	return 3

@@ -16,51 +16,54 @@ import (
 //	x-codex-primary-window-minutes: 300
 //
 // The share is not a count and is not read. anthropic-ratelimit-unified-reset
-// repeats one of the windows and is not read either.
-func (r *reader) readSubscription(k kind, key string, lines []string) {
+// repeats one of the windows and is not read either. The result is as in field.
+func (r *reader) readSubscription(k kind, key string, lines []string) bool {
 	if len(key) > longestName {
-		return
+		return true
 	}
 	key = strings.ToLower(key)
 	if k == kindUnified {
 		span, ok := strings.CutSuffix(strings.TrimPrefix(key, "anthropic-ratelimit-unified-"), "-reset")
 		if !ok {
-			return
+			return true
 		}
 		window, ok := parseDuration(span)
 		if !ok || window <= 0 || window == retryafter.Max || strings.ContainsAny(span, ".") {
-			return
+			return true
 		}
-		if v := firstReset(lines, &r.clock); v.OK {
-			s := r.find(slot{dim: other, label: "unified_" + span, window: window})
-			s.reset = reset{Span{max(s.reset.D, v.D), true}, asInstant}
+		v := firstReset(lines, &r.clock)
+		if v.OK {
+			v.how = asInstant
+			r.find(slot{dim: other, label: "unified_" + span, window: window}).later(v)
 		}
-		return
+		return v.OK
 	}
 	rest := strings.TrimPrefix(key, "x-codex-")
 	if window, ok := strings.CutSuffix(rest, "-window-minutes"); ok {
-		if c := firstCount(lines); c.OK && c.N > 0 && c.N <= int64(retryafter.Max/time.Minute) {
+		c := firstCount(lines)
+		if c.N > 0 && c.N <= int64(retryafter.Max/time.Minute) {
 			s := r.codex(window)
 			s.period = max(s.period, time.Duration(c.N)*time.Minute)
 		}
-		return
+		return c.OK
 	}
 	relative := true
 	window, ok := strings.CutSuffix(rest, "-reset-after-seconds")
 	if !ok {
 		relative = false
 		if window, ok = strings.CutSuffix(rest, "-reset-at"); !ok {
-			return
+			return true
 		}
 	}
 	v := firstReset(lines, &r.clock)
 	if !v.OK || relative != (v.how == asNumber) {
-		return
+		return false
 	}
 	// Both say the same; the relative one needs no clock, so it wins.
-	if s := r.codex(window); relative || !s.reset.OK {
-		s.reset = reset{v.Span, asInstant}
+	if s := r.codex(window); relative || !s.Reset.OK {
+		s.Reset, s.spelled = v.Span, asInstant
 	}
+	return true
 }
 
 // codex returns the slot of one of the two windows.

@@ -50,7 +50,12 @@ func firstCount(lines []string) Count {
 }
 
 // trimOWS removes the white space around a field value (RFC 9110 section 5.5).
-func trimOWS(s string) string { return strings.Trim(s, " \t") }
+func trimOWS(s string) string {
+	if n := len(s); n > 0 && s[0] > ' ' && s[n-1] > ' ' {
+		return s // nearly always
+	}
+	return strings.Trim(s, " \t")
+}
 
 // spelling is how a reset was written, which decides what may be made of it.
 type spelling uint8
@@ -65,6 +70,13 @@ const (
 type reset struct {
 	Span
 	how spelling
+}
+
+// later keeps the later of two resets, as lower keeps the lower of two counts.
+func (s *slot) later(v reset) {
+	if v.OK && (!s.Reset.OK || v.D > s.Reset.D) {
+		s.Reset, s.spelled = v.Span, v.how
+	}
 }
 
 // parseReset reads
@@ -167,7 +179,7 @@ func parseDuration(s string) (time.Duration, bool) {
 		next++
 		s = s[j:]
 	}
-	return sum, true
+	return sum, next > 0
 }
 
 // scaled reads a decimal number of units of any length, rounded up.
