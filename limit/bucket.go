@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -27,26 +28,26 @@ type Bucket struct {
 	cap   wide   // burst, in grains
 	burst int64  // units
 	max   int64  // largest admissible cost, units; at least burst
-	at    int64  // the instant that level belongs to, nanoseconds
+	at    int64  // the instant that level belongs to, nanoseconds, never negative
 }
 
 // NewBucket returns a full bucket at instant 0. The burst, in units, bounds
 // what may go in one instant after idling and is the largest admissible cost.
 // A rate or a burst of zero or less, or out of bounds, is a [*ConfigError].
 func NewBucket(r Rate, burst int64) (*Bucket, error) {
-	if err := r.check("Bucket"); err != nil {
-		return nil, err
-	}
-	if err := checkBurst("Bucket.Burst", burst); err != nil {
+	if err := checkBucket("Bucket", r, burst); err != nil {
 		return nil, err
 	}
 	b := newBucket(r, burst, burst, 0)
 	return &b, nil
 }
 
-func checkBurst(field string, burst int64) error {
+func checkBucket(field string, r Rate, burst int64) error {
+	if err := r.check(field); err != nil {
+		return err
+	}
 	if burst <= 0 || burst > MaxUnits {
-		return &ConfigError{field, burst, "must be from 1 to 1000000000000"}
+		return &ConfigError{field + ".Burst", burst, fmt.Sprintf("must be from 1 to %d", int64(MaxUnits))}
 	}
 	return nil
 }
@@ -58,40 +59,47 @@ func newBucket(r Rate, burst, largest, now int64) Bucket {
 	return b
 }
 
-// Take spends cost at instant now if there is credit for it, and returns 0.
-// Otherwise nothing is spent and it returns how long to wait: the take would
-// succeed at exactly now+wait, under no other use, and not a nanosecond
-// before.
+// Take spends cost, in units, at instant now if there is credit for it, and
+// returns 0. Otherwise nothing is spent and it returns how long to wait: under
+// no other use the take succeeds at exactly now+wait, and not a nanosecond
+// before. (A wait of more than 292 years is told as that.)
 //
 // A negative cost, a cost above the burst, and an instant earlier than the
 // last one are errors ([ErrInvalid], [ErrTooLarge], [ErrBackwards]) and change
 // neither credit nor clock.
 func (b *Bucket) Take(now time.Duration, cost int64) (wait time.Duration, err error) {
-	if err := b.valid(int64(now), cost); err != nil {
-		return 0, err
+	switch {
+	case cost < 0:
+		return 0, ErrInvalid
+	case cost > b.max:
+		return 0, ErrTooLarge
+	case int64(now) < b.at:
+		return 0, ErrBackwards
 	}
 	b.advance(int64(now))
-	if d := b.wait(cost); d > 0 {
-		return time.Duration(d), nil
+	if !b.has(cost) {
+		return time.Duration(b.waitFrom(int64(now), 0, cost)), nil
 	}
 	b.spend(cost)
 	return 0, nil
 }
 
-// Return gives credit back, at most up to the burst.
+// Return gives credit back, in units, at most up to the burst. A negative
+// number gives back nothing.
 func (b *Bucket) Return(units int64) {
 	b.refund(clampUnits(units))
 }
 
-// Charge spends at instant now whether or not there is credit: what is not
-// there becomes debt, which later takes wait off.
+// Charge spends units at instant now whether or not there is credit: what is
+// not there becomes debt, which later takes wait off. A negative number charges
+// nothing, and an instant earlier than the last counts as the last.
 func (b *Bucket) Charge(now time.Duration, units int64) {
 	b.advance(int64(now))
 	b.charge(clampUnits(units))
 }
 
 // Lower brings credit at instant now down to units (which may be negative), if
-// it is above.
+// it is above. An instant earlier than the last counts as the last.
 func (b *Bucket) Lower(now time.Duration, units int64) {
 	b.advance(int64(now))
 	b.lower(mulSigned(max(-MaxUnits, min(units, MaxUnits)), b.w))
@@ -100,12 +108,10 @@ func (b *Bucket) Lower(now time.Duration, units int64) {
 // SetRate changes rate and burst at instant now. What was earned until then
 // was earned at the old rate; credit above the new burst is cut, and is
 // otherwise kept: exactly when the window stays the same, rounded down to the
-// new grain (less than a billionth of a unit) when it does not.
+// new grain (a millionth of a unit at most) when it does not. Errors are those
+// of [NewBucket] and change nothing.
 func (b *Bucket) SetRate(now time.Duration, r Rate, burst int64) error {
-	if err := r.check("Bucket"); err != nil {
-		return err
-	}
-	if err := checkBurst("Bucket.Burst", burst); err != nil {
+	if err := checkBucket("Bucket", r, burst); err != nil {
 		return err
 	}
 	b.advance(int64(now))
@@ -117,33 +123,26 @@ func (b *Bucket) SetRate(now time.Duration, r Rate, burst int64) error {
 // is debt.
 func (b *Bucket) Credit() int64 { return b.level.floorDiv(b.w) }
 
-func (b *Bucket) valid(now, cost int64) error {
-	switch {
-	case cost < 0:
-		return ErrInvalid
-	case cost > b.max:
-		return ErrTooLarge
-	case now < b.at:
-		return ErrBackwards
-	}
-	return nil
-}
-
 // advance earns up to now. An instant older than the last earns nothing and
 // does not move the clock back; otherwise alternating stamps would earn the
 // same time over and over.
 //
-// Overflow: N <= 2^40 and a span of 2^63 ns give at most 2^103 grains.
+// Overflow: N < 2^40 and a span below 2^63 ns earn less than 2^103 grains.
 func (b *Bucket) advance(now int64) {
-	dt := now - b.at
-	if dt <= 0 {
-		return
+	if now > b.at {
+		b.level = b.levelAt(now)
+		b.at = now
 	}
-	b.at = now
-	b.level = b.level.add(mul(b.n, uint64(dt)))
-	if b.cap.less(b.level) {
-		b.level = b.cap
+}
+
+// levelAt is the level at an instant not before the last, if nothing happens
+// until then.
+func (b *Bucket) levelAt(now int64) wide {
+	level := b.level.add(mul(b.n, uint64(now-b.at)))
+	if b.cap.less(level) {
+		return b.cap
 	}
+	return level
 }
 
 // need is the credit, in grains, at which cost is admitted: the cost itself,
@@ -161,19 +160,31 @@ func (b *Bucket) has(cost int64) bool {
 	return cost == 0 || !b.level.less(b.need(cost))
 }
 
-// wait is the nanoseconds until cost is admissible, 0 when it is.
-func (b *Bucket) wait(cost int64) int64 { return b.waitBehind(0, cost) }
-
-// waitBehind is the same with ahead units to be spent first by others.
-func (b *Bucket) waitBehind(ahead, cost int64) int64 {
+// waitFrom is the nanoseconds after the instant start, not before the last,
+// until cost is admissible when ahead units are spent first, each at the
+// earliest possible instant from start on. 0 means at start.
+//
+// It is exact when this bucket alone holds the others up. When something else
+// does, credit may overflow meanwhile, and the true wait is longer; it is never
+// shorter.
+//
+// Overflow: ahead < 2^63 units of 2^55 grains, less a debt of 2^126.
+func (b *Bucket) waitFrom(start, ahead, cost int64) int64 {
+	need := b.need(cost)
 	if cost == 0 {
+		// It goes with the last of those ahead. A cost larger than the bucket
+		// goes at a full bucket, so the last may leave max-burst unpaid.
+		ahead = max(0, ahead-(b.max-b.burst))
+		if ahead == 0 {
+			return 0
+		}
+	}
+	need = need.add(mul(uint64(ahead), b.w))
+	level := b.levelAt(start)
+	if !level.less(need) {
 		return 0
 	}
-	need := b.need(cost).add(mul(uint64(ahead), b.w))
-	if !b.level.less(need) {
-		return 0
-	}
-	return need.sub(b.level).ceilDiv(b.n)
+	return need.sub(level).ceilDiv(b.n)
 }
 
 // spend takes an admitted cost. A cost larger than the bucket leaves debt.
@@ -194,11 +205,14 @@ func (b *Bucket) refund(units int64) {
 	}
 }
 
-func (b *Bucket) lower(level wide) {
-	if level.less(b.level) {
-		b.level = level
-		b.saturate()
+// lower brings the level down to that, and reports whether it was above.
+func (b *Bucket) lower(level wide) bool {
+	if !level.less(b.level) {
+		return false
 	}
+	b.level = level
+	b.saturate()
+	return true
 }
 
 func (b *Bucket) saturate() {
@@ -219,7 +233,7 @@ func (b *Bucket) set(r Rate, burst, largest int64) {
 
 func clampUnits(u int64) int64 { return max(0, min(u, MaxUnits)) }
 
-// later is at+d without wrapping.
+// later is at+d without wrapping, for an at and a d that are not negative.
 func later(at, d int64) int64 {
 	if d > math.MaxInt64-at {
 		return math.MaxInt64

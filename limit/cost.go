@@ -2,11 +2,13 @@ package limit
 
 import "fmt"
 
-// A Cost is what one call takes: requests, input tokens and output tokens. The
-// zero Cost takes nothing.
+// A Cost is what one call takes: requests, input tokens and output tokens, each
+// from 0 to [MaxUnits]. The zero Cost takes nothing.
 type Cost struct {
 	Requests, Input, Output int64
 }
+
+// String reads "1 requests, 900 input, 100 output".
 
 func (c Cost) String() string {
 	return fmt.Sprintf("%d requests, %d input, %d output", c.Requests, c.Input, c.Output)
@@ -22,6 +24,7 @@ const (
 	Tokens               // Cost.Input + Cost.Output
 )
 
+// String names the unit as errors and snapshots do.
 func (u Unit) String() string {
 	switch u {
 	case Requests:
@@ -36,18 +39,25 @@ func (u Unit) String() string {
 	return "unknown unit"
 }
 
-// of prices c in this unit. It is linear, so sums of costs (the line, all
-// debits so far) can be kept once for every limit and priced when asked.
-func (u Unit) of(c Cost) int64 {
+// A price turns a cost into one unit's count: a mask for each part, all ones
+// where the unit counts it. It is linear, so sums of costs (the line, all debits
+// so far) are kept once for every limit and priced when asked.
+type price struct{ requests, input, output int64 }
+
+func (u Unit) price() price {
 	switch u {
 	case Requests:
-		return c.Requests
+		return price{requests: -1}
 	case Input:
-		return c.Input
+		return price{input: -1}
 	case Output:
-		return c.Output
+		return price{output: -1}
 	}
-	return c.Input + c.Output
+	return price{input: -1, output: -1}
+}
+
+func (p *price) of(c *Cost) int64 {
+	return c.Requests&p.requests + c.Input&p.input + c.Output&p.output
 }
 
 func (c Cost) plus(d Cost) Cost {
@@ -58,7 +68,7 @@ func (c Cost) minus(d Cost) Cost {
 	return Cost{c.Requests - d.Requests, c.Input - d.Input, c.Output - d.Output}
 }
 
-func (c Cost) valid() bool { return c.Requests >= 0 && c.Input >= 0 && c.Output >= 0 }
+func (c Cost) valid() bool { return c.Requests|c.Input|c.Output >= 0 } // no sign bit set
 
 // bounded keeps a cost summable. One above MaxUnits stays above it, and so is
 // refused by any limit; where there is no limit, nobody can tell.

@@ -39,18 +39,35 @@ var (
 // call itself. It matches its Reason, and its Cause where a context ended or
 // its deadline was the bound, under [errors.Is].
 type Error struct {
-	Reason    error         // one of the package's Err values
-	Cause     error         // the context's error, or nil
-	Dimension string        // the limit that decided, "in-flight", "pause", or "line"
-	Cost      int64         // what was asked of it, in its unit
-	Capacity  int64         // the most it could admit, in its unit
-	Wait      time.Duration // how long it would have taken from then, under no other use; 0 unknown
-	Earliest  time.Time     // the instant it could have gone; zero unknown
-	Waited    time.Duration // how long the caller stood in the line
+	Reason error // one of the package's Err values
+	Cause  error // the context's error, or nil
+
+	// Dimension is what decided: the name of a limit, "in-flight", "pause",
+	// "line" (others come first), or "cost" (the cost itself is no cost).
+	Dimension string
+	Cost      int64 // what was asked of it, in its unit; 0 for a pause
+	Capacity  int64 // the most it could admit, in its unit; 0 = that is not it
+
+	// Wait is how long it would have taken from then, under no other use, and
+	// Earliest the instant it could have gone. Where one limit holds the line
+	// up they are exact; otherwise they are never too late. Zero is unknown:
+	// a place in flight comes back when somebody's call ends.
+	Wait     time.Duration
+	Earliest time.Time
+
+	Waited time.Duration // how long the caller stood in the line
 }
 
+// Error reads like "limit: no credit now: tpm: cost 900, capacity 1000, could
+// go in 1.2s".
 func (e *Error) Error() string {
-	s := fmt.Sprintf("limit: %v: %s: cost %d, capacity %d", e.Reason, e.Dimension, e.Cost, e.Capacity)
+	s := fmt.Sprintf("limit: %v: %s", e.Reason, e.Dimension)
+	if e.Cost != 0 {
+		s += fmt.Sprintf(": cost %d", e.Cost)
+	}
+	if e.Capacity != 0 {
+		s += fmt.Sprintf(", capacity %d", e.Capacity)
+	}
 	if e.Wait > 0 {
 		s += fmt.Sprintf(", could go in %v", e.Wait)
 	}
@@ -74,10 +91,11 @@ func (e *Error) Unwrap() []error {
 // ConfigError names an option that cannot be.
 type ConfigError struct {
 	Field   string // for example "Limits[1].Rate.N"
-	Value   any
-	Problem string
+	Value   any    // what it was
+	Problem string // what it must be
 }
 
+// Error reads like "limit: MaxWait is -1s: must not be negative".
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("limit: %s is %v: %s", e.Field, e.Value, e.Problem)
 }

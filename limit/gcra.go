@@ -27,13 +27,17 @@ type GCRA struct {
 // are those of [NewBucket]. A burst of 1 is strict pacing: no two units closer
 // than the rate says.
 func NewGCRA(r Rate, burst int64) (*GCRA, error) {
-	if err := r.check("GCRA"); err != nil {
+	if err := checkBucket("GCRA", r, burst); err != nil {
 		return nil, err
 	}
-	if err := checkBurst("GCRA.Burst", burst); err != nil {
-		return nil, err
-	}
-	return &GCRA{n: uint64(r.N), w: uint64(r.Window), burst: burst, tau: mul(uint64(burst), uint64(r.Window))}, nil
+	g := &GCRA{}
+	g.set(r, burst)
+	return g, nil
+}
+
+func (g *GCRA) set(r Rate, burst int64) {
+	g.n, g.w, g.burst = uint64(r.N), uint64(r.Window), burst
+	g.tau = mul(uint64(burst), g.w)
 }
 
 // Take is [Bucket.Take].
@@ -82,10 +86,25 @@ func (g *GCRA) Lower(now time.Duration, units int64) {
 	}
 }
 
-// Credit is [Bucket.Credit].
-func (g *GCRA) Credit() int64 {
-	return g.tau.add(g.clock()).sub(g.tat).floorDiv(g.w)
+// SetRate is [Bucket.SetRate]. Grains change with the rate, so TAT is told anew
+// from the credit that there was.
+func (g *GCRA) SetRate(now time.Duration, r Rate, burst int64) error {
+	if err := checkBucket("GCRA", r, burst); err != nil {
+		return err
+	}
+	g.advance(int64(now))
+	credit := g.credit().rescale(g.w, uint64(r.Window))
+	g.set(r, burst)
+	g.tat = g.clock().add(g.tau).sub(credit)
+	g.pull() // a smaller burst cuts credit
+	return nil
 }
+
+// Credit is [Bucket.Credit].
+func (g *GCRA) Credit() int64 { return g.credit().floorDiv(g.w) }
+
+// credit is the room left below tau, in grains: Bucket's level.
+func (g *GCRA) credit() wide { return g.clock().add(g.tau).sub(g.tat) }
 
 func (g *GCRA) clock() wide { return mul(g.n, uint64(g.at)) }
 
@@ -103,6 +122,10 @@ func (g *GCRA) pull() {
 	}
 }
 
+// saturate keeps debt within the same floor as Bucket's.
+//
+// Overflow: the clock is below 2^103 and tau below 2^95 grains, so TAT stays
+// below 2^126 + 2^104.
 func (g *GCRA) saturate() {
 	if top := g.clock().add(g.tau).sub(floor); top.less(g.tat) {
 		g.tat = top

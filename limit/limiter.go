@@ -4,55 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
-
-// A Limit is one bound of a [Limiter]: so many units in so long.
-type Limit struct {
-	// Name is the dimension as errors and snapshots call it, unique within a
-	// limiter. Empty means unit and window, such as "tokens/1m0s".
-	Name string
-
-	// Unit says what is counted. The zero value counts requests.
-	Unit Unit
-
-	// Rate is the refill. The zero Rate means unset: no limit.
-	Rate Rate
-
-	// Burst is how much may go in one instant after idling, in units. Set by
-	// hand it is also the largest admissible cost: more is refused at once.
-	//
-	// Zero means the default: for windows up to a minute, one second of the
-	// rate for requests and ten seconds for tokens, at least 1; the whole
-	// window for longer ones, since a day's allowance is spent in bursts.
-	// Costs above a default burst but within the rate's N wait for a full
-	// bucket and leave debt; only a cost above N is refused.
-	//
-	// In any span of time d, at most Burst plus what the rate earns in d is
-	// admitted, plus what the last cost was larger than the burst.
-	Burst int64
-
-	// Largest is the largest admissible cost, in units. Zero means the Burst
-	// where that is set by hand, else the rate's N. It may be above the burst:
-	// such a cost waits for a full bucket and leaves debt.
-	Largest int64
-
-	// Empty starts the limit with no credit instead of a full burst.
-	Empty bool
-}
-
-// defaultBurst is the burst of a Limit that names none.
-func (l Limit) defaultBurst() int64 {
-	span := l.Rate.Window
-	if span <= time.Minute {
-		span = 10 * time.Second
-		if l.Unit == Requests {
-			span = time.Second
-		}
-	}
-	return max(1, min(l.Rate.In(span), l.Rate.N))
-}
 
 // Options configure a [Limiter]. Zero means unset, that is unlimited, in every
 // field. A negative or contradictory value is a [*ConfigError].
@@ -65,7 +20,7 @@ type Options struct {
 
 	// MaxQueue is how many callers may wait; one more is refused with
 	// [ErrQueueFull]. Unset, 4,194,304 may: the bound that keeps the line's
-	// sums inside 63 bits.
+	// sums inside 63 bits, which also holds for those of AcquireFirst.
 	MaxQueue int
 
 	// MaxWait is the longest a caller waits in the line. A wait known to be
@@ -73,9 +28,8 @@ type Options struct {
 	MaxWait time.Duration
 }
 
-// hardQueue * 2 * (MaxUnits+1) < 2^63: the sum of input and output over the
-// whole line cannot overflow. (The few in the first line were admitted before,
-// and the table of open reservations bounds them.)
+// hardQueue * 2 * (MaxUnits+1) < 2^63: the sum of input and output over both
+// lines cannot overflow.
 const hardQueue = 1 << 22
 
 // A Limiter admits costs under several limits at once. Everybody who must wait
@@ -118,7 +72,8 @@ type Limiter struct {
 // bound is a Limit at work.
 type bound struct {
 	Bucket
-	unit Unit
+	price
+	born uint64 // open.seq when it came; see correct
 	name string
 	cfg  Limit
 }
@@ -144,6 +99,9 @@ func New(o Options) (*Limiter, error) {
 			return nil, err
 		}
 		if lim.Rate == (Rate{}) {
+			if lim.Burst != 0 {
+				return nil, &ConfigError{field + ".Burst", lim.Burst, "is set, but Rate is not: no rate means no limit"}
+			}
 			continue
 		}
 		if l.find(lim.Name) != nil {
@@ -154,43 +112,9 @@ func New(o Options) (*Limiter, error) {
 	return l, nil
 }
 
-// checked validates and fills in the name.
-func (l Limit) checked(field string) (Limit, error) {
-	if l.Unit > Tokens {
-		return l, &ConfigError{field + ".Unit", uint8(l.Unit), "is no unit"}
-	}
-	if l.Burst < 0 || l.Burst > MaxUnits {
-		return l, &ConfigError{field + ".Burst", l.Burst, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
-	}
-	if l.Largest < 0 || l.Largest > MaxUnits {
-		return l, &ConfigError{field + ".Largest", l.Largest, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
-	}
-	if l.Rate != (Rate{}) {
-		if err := l.Rate.check(field); err != nil {
-			return l, err
-		}
-	}
-	if l.Name == "" {
-		l.Name = fmt.Sprintf("%v/%v", l.Unit, l.Rate.Window)
-	}
-	return l, nil
-}
-
-// sizes are the burst and the largest admissible cost, in units.
-func (l Limit) sizes() (burst, largest int64) {
-	burst, largest = l.Burst, l.Burst
-	if burst == 0 {
-		burst, largest = l.defaultBurst(), l.Rate.N
-	}
-	if l.Largest > 0 {
-		largest = l.Largest
-	}
-	return burst, largest
-}
-
 func newBound(cfg Limit, now int64) bound {
 	burst, largest := cfg.sizes()
-	b := bound{newBucket(cfg.Rate, burst, largest, now), cfg.Unit, cfg.Name, cfg}
+	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), price: cfg.Unit.price(), name: cfg.Name, cfg: cfg}
 	if cfg.Empty {
 		b.level = wide{}
 	}
@@ -201,14 +125,15 @@ func newBound(cfg Limit, now int64) bound {
 // be ended: see [Reservation]. When the line is empty and there is credit it
 // neither waits nor allocates.
 //
-// It returns an [*Error] without having changed anything when cost can never
-// be admitted ([ErrTooLarge]), the line is full ([ErrQueueFull]), the wait
-// must outlast the context's deadline or the longest wait ([ErrWaitTooLong],
-// which is also context.DeadlineExceeded if the deadline was the bound), or
-// ctx ends first ([ErrCanceled], and the context's own error). The estimate of
-// the wait counts on nobody's refund.
+// It returns an [*Error] without having changed anything when cost is negative
+// ([ErrInvalid]) or can never be admitted ([ErrTooLarge]), the line is full
+// ([ErrQueueFull]), the wait must outlast the context's deadline or the longest
+// wait ([ErrWaitTooLong], which is also context.DeadlineExceeded if the
+// deadline was the bound), or ctx ends first ([ErrCanceled], and the context's
+// own error). The estimate of the wait counts on nobody's refund. Where a turn
+// and a deadline fall on the same instant, the turn wins.
 func (l *Limiter) Acquire(ctx context.Context, cost Cost) (Reservation, error) {
-	return l.acquire(ctx, cost, &l.line)
+	return l.acquire(ctx, cost.bounded(), true, &l.line)
 }
 
 // AcquireFirst is Acquire at the head of the line: before everybody in it, and
@@ -216,47 +141,58 @@ func (l *Limiter) Acquire(ctx context.Context, cost Cost) (Reservation, error) {
 // must be charged again, such as a retry; used for everything it would be a
 // second line that starves the first.
 func (l *Limiter) AcquireFirst(ctx context.Context, cost Cost) (Reservation, error) {
-	return l.acquire(ctx, cost, &l.first)
+	return l.acquire(ctx, cost.bounded(), true, &l.first)
 }
 
-func (l *Limiter) acquire(ctx context.Context, cost Cost, where *line) (Reservation, error) {
-	cost = cost.bounded()
+// Wait spends cost as soon as it is admissible. There is no reservation to
+// end, so it takes no place in flight. Errors are those of [Limiter.Acquire].
+func (l *Limiter) Wait(ctx context.Context, cost Cost) error {
+	_, err := l.acquire(ctx, cost.bounded(), false, &l.line)
+	return err
+}
+
+func (l *Limiter) acquire(ctx context.Context, cost Cost, slot bool, where *line) (Reservation, error) {
 	if err := ctx.Err(); err != nil {
 		return Reservation{}, &Error{Reason: ErrCanceled, Cause: err, Dimension: "line", Cost: 1}
 	}
+	stamp := l.clock()
 	l.mu.Lock()
-	if now := l.now(); l.free(where) && l.admits(cost, now) {
-		r := l.grant(cost, true)
+	if l.admits(&cost, slot, where, l.see(stamp)) {
+		r := l.grant(&cost, slot)
 		l.mu.Unlock()
 		return r, nil
 	}
 	deadline, _ := ctx.Deadline()
-	t, err := l.join(cost, true, deadline, where)
+	t, err := l.join(cost, slot, deadline, where)
 	l.mu.Unlock()
 	if err != nil {
 		return Reservation{}, err
 	}
 	select {
 	case <-t.done:
-		return t.r, t.err
 	case <-ctx.Done():
-		return Reservation{}, t.cancel(ctx.Err())
 	}
+	if err := ctx.Err(); err != nil {
+		return t.leave(err)
+	}
+	return t.r, t.err
 }
 
 // TryAcquire admits cost now or returns an [*Error] at once: [ErrLimited] with
-// the time it would have taken, or [ErrTooLarge].
+// the time it would have taken, [ErrTooLarge] or [ErrInvalid]. A refusal
+// changes nothing.
 func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	cost = cost.bounded()
+	stamp := l.clock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.now(); l.free(&l.line) && l.admits(cost, now) {
-		return l.grant(cost, true), nil
+	if l.admits(&cost, true, &l.line, l.see(stamp)) || l.admitsAfterAll(&cost, true) {
+		return l.grant(&cost, true), nil
 	}
-	if err := l.impossible(cost); err != nil {
+	if err := l.impossible(&cost); err != nil {
 		return Reservation{}, err
 	}
-	return Reservation{}, l.refusal(ErrLimited, cost, true, &l.line)
+	return Reservation{}, l.refusal(ErrLimited, cost, true, l.ahead(&l.line))
 }
 
 // Allow spends cost if it is admissible now, and reports whether it was. There
@@ -265,71 +201,51 @@ func (l *Limiter) Allow(cost Cost) bool {
 	cost = cost.bounded()
 	stamp := l.clock()
 	l.mu.Lock()
-	ok := l.free(&l.line) && l.affordable(cost, l.see(stamp))
+	ok := l.admits(&cost, false, &l.line, l.see(stamp)) || l.admitsAfterAll(&cost, false)
 	if ok {
-		l.grant(cost, false)
+		l.grant(&cost, false)
 	}
 	l.mu.Unlock()
 	return ok
 }
 
-// Wait spends cost as soon as it is admissible. There is no reservation to
-// end, so it takes no place in flight. Errors are those of [Limiter.Acquire].
-func (l *Limiter) Wait(ctx context.Context, cost Cost) error {
-	cost = cost.bounded()
-	if err := ctx.Err(); err != nil {
-		return &Error{Reason: ErrCanceled, Cause: err, Dimension: "line", Cost: 1}
-	}
-	l.mu.Lock()
-	if now := l.now(); l.free(&l.line) && l.affordable(cost, now) {
-		l.grant(cost, false)
-		l.mu.Unlock()
-		return nil
-	}
-	deadline, _ := ctx.Deadline()
-	t, err := l.join(cost, false, deadline, &l.line)
-	l.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	select {
-	case <-t.done:
-		return t.err
-	case <-ctx.Done():
-		return t.cancel(ctx.Err())
-	}
-}
-
-// Pause holds everybody until d from now. The later of two pauses wins. When
-// it opens the line moves at the refill rate, not as a herd: limits of a
-// minute or less start again from nothing (one request, for requests). Longer
-// ones keep their credit, which a short pause says nothing about.
+// Pause holds everybody until d from now. The later of two pauses wins; a
+// shorter one, or a d of zero or less, changes nothing. When it opens the line
+// moves at the refill rate, not as a herd: limits of a minute or less start
+// again from nothing (one request, for requests). Longer ones keep their
+// credit, which a short pause says nothing about.
 func (l *Limiter) Pause(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	until := later(now, int64(d))
-	if d <= 0 || until <= l.pausedUntil {
+	if d <= 0 || later(now, int64(d)) <= l.pausedUntil {
 		return
 	}
-	l.pausedUntil = until
+	l.pausedUntil = later(now, int64(d))
 	for i := range l.limits {
-		if b := &l.limits[i]; b.w <= uint64(time.Minute) {
-			one := int64(0)
-			if b.unit == Requests {
-				one = 1
-			}
-			b.advance(now)
-			b.lower(mul(uint64(one), b.w).sub(mul(b.n, uint64(d))))
+		b := &l.limits[i]
+		if b.w > uint64(time.Minute) {
+			continue
 		}
+		then := wide{} // what there shall be when it opens
+		if b.cfg.Unit == Requests {
+			then = mul(1, b.w)
+		}
+		b.advance(now)
+		b.lower(then.sub(mul(b.n, uint64(d))))
 	}
 	l.schedule(now)
 }
 
 // SetLimit adds a limit, or changes the one of that name, or removes it if its
 // Rate is zero. Until now the old rate earned; credit is kept, cut to the new
-// burst, and never raised. Whoever waits is timed anew at once. A burst that
-// was left to the default follows the new rate.
+// burst, and never raised: a higher burst has to be earned. A burst that was
+// left to the default follows the new rate. Empty is read only when the limit
+// is added. An impossible value is a [*ConfigError] and changes nothing.
+//
+// Whoever waits is timed anew at once, and is refused with [ErrTooLarge] if the
+// new limit can never admit it. Reservations older than a limit, or than a
+// change of its unit, were not charged to it and give nothing back to it.
 func (l *Limiter) SetLimit(lim Limit) error {
 	lim, err := lim.checked("Limit")
 	if err != nil {
@@ -340,24 +256,25 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	now := l.now()
 	b := l.find(lim.Name)
 	switch {
-	case b == nil && lim.Rate != (Rate{}):
-		l.limits = append(l.limits, newBound(lim, now))
-	case b == nil:
-		return nil
 	case lim.Rate == (Rate{}):
-		kept := make([]bound, 0, len(l.limits)-1)
-		for _, other := range l.limits {
-			if other.name != lim.Name {
-				kept = append(kept, other)
-			}
-		}
-		l.limits = kept
+		l.limits = slices.DeleteFunc(l.limits, func(b bound) bool { return b.name == lim.Name })
+	case b == nil:
+		l.open.seq++
+		fresh := newBound(lim, now)
+		fresh.born = l.open.seq
+		l.limits = append(l.limits, fresh)
 	default:
 		b.advance(now)
 		burst, largest := lim.sizes()
 		b.set(lim.Rate, burst, largest)
-		b.unit, b.cfg = lim.Unit, lim
+		if b.cfg.Unit != lim.Unit {
+			l.open.seq++
+			b.price, b.born = lim.Unit.price(), l.open.seq
+		}
+		b.cfg = lim
 	}
+	l.refuseImpossible(&l.first)
+	l.refuseImpossible(&l.line)
 	l.schedule(now)
 	return nil
 }
@@ -382,10 +299,10 @@ func (l *Limiter) clock() int64 { return int64(time.Since(l.base)) }
 func (l *Limiter) now() int64 { return l.see(l.clock()) }
 
 // see takes a stamp for the instant, unless a later one was seen: an older
-// stamp never earns, and never moves the clock back. So a caller may read the
-// clock before it takes the lock, which it then holds for a third of the time;
-// the worst a stale stamp can do is to admit a moment late. Where a wait is
-// computed the clock is read again, inside.
+// stamp never earns, and never moves the clock back. So a caller that does not
+// wait may read the clock before it takes the lock, which is then held for a
+// third of the time. A stale stamp can only make it look too poor; whoever is
+// turned down is looked at again with the clock read inside.
 func (l *Limiter) see(stamp int64) int64 {
 	if stamp > l.last {
 		l.last = stamp
@@ -402,42 +319,47 @@ func (l *Limiter) find(name string) *bound {
 	return nil
 }
 
-// free reports whether nobody stands before a newcomer in that line.
-func (l *Limiter) free(where *line) bool {
-	return l.first.head == nil && (where == &l.first || l.line.head == nil)
-}
-
-// admits reports whether cost, with a place in flight, may go at now.
-func (l *Limiter) admits(cost Cost, now int64) bool {
-	return (l.maxInFlight == 0 || l.inFlight < l.maxInFlight) && l.affordable(cost, now)
-}
-
-// affordable reports whether every limit has credit for cost at now.
-func (l *Limiter) affordable(cost Cost, now int64) bool {
-	if now < l.pausedUntil || !cost.valid() {
+// admits reports whether cost may go at now: nobody stands before it in that
+// line, there is a place in flight, if it wants one, no pause, and credit in
+// every limit.
+func (l *Limiter) admits(cost *Cost, slot bool, where *line, now int64) bool {
+	if l.first.head != nil || l.line.head != nil && where == &l.line {
+		return false
+	}
+	if slot && l.full() || now < l.pausedUntil || !cost.valid() {
 		return false
 	}
 	for i := range l.limits {
 		b := &l.limits[i]
 		b.advance(now)
-		c := b.unit.of(cost)
-		if c > b.max || !b.has(c) {
+		if c := b.of(cost); c > b.max || !b.has(c) {
 			return false
 		}
 	}
 	return true
 }
 
+// admitsAfterAll is the second look at a newcomer to the line: at the clock as
+// it is, and after those whose turn has come. So an answer depends on instants
+// alone, not on how late a timer or a goroutine is.
+func (l *Limiter) admitsAfterAll(cost *Cost, slot bool) bool {
+	now := l.now()
+	l.schedule(now)
+	return l.admits(cost, slot, &l.line, now)
+}
+
+func (l *Limiter) full() bool { return l.maxInFlight > 0 && l.inFlight >= l.maxInFlight }
+
 // grant takes an admitted cost from every limit.
-func (l *Limiter) grant(cost Cost, slot bool) Reservation {
+func (l *Limiter) grant(cost *Cost, slot bool) Reservation {
 	for i := range l.limits {
 		b := &l.limits[i]
-		b.spend(b.unit.of(cost))
+		b.spend(b.of(cost))
 	}
 	l.marks.settle(l)
-	l.debits = l.debits.plus(cost)
+	l.debits = l.debits.plus(*cost)
 	if !slot {
-		return Reservation{}
+		return Reservation{seq: l.open.seq} // no handle, but the age is kept
 	}
 	l.inFlight++
 	i, seq := l.open.put(cost)
@@ -445,13 +367,13 @@ func (l *Limiter) grant(cost Cost, slot bool) Reservation {
 }
 
 // impossible is the error for a cost that no wait can make admissible, or nil.
-func (l *Limiter) impossible(cost Cost) error {
+func (l *Limiter) impossible(cost *Cost) error {
 	if !cost.valid() {
 		return &Error{Reason: ErrInvalid, Dimension: "cost", Cost: min(cost.Requests, cost.Input, cost.Output)}
 	}
 	for i := range l.limits {
 		b := &l.limits[i]
-		if c := b.unit.of(cost); c > b.max {
+		if c := b.of(cost); c > b.max {
 			return &Error{Reason: ErrTooLarge, Dimension: b.name, Cost: c, Capacity: b.max}
 		}
 	}
@@ -459,38 +381,42 @@ func (l *Limiter) impossible(cost Cost) error {
 }
 
 // earliest is the instant at which cost could go with the given costs ahead of
-// it, under no other use, and the dimension that sets it. A full in-flight
-// gate has no instant; it is reported by name if no limit binds.
-func (l *Limiter) earliest(cost, ahead Cost, slot bool, now int64) (at int64, which *bound, gate string) {
-	at = max(now, l.pausedUntil)
-	if l.pausedUntil > now {
-		gate = "pause"
-	}
+// it, under no other use, and the limit that sets it: nil if none makes it
+// wait, or only a pause does. The in-flight gate is not in it, for nobody
+// knows when a call will end.
+//
+// It is O(1) for any line. It is exact where one limit holds the line up, and
+// never too late.
+func (l *Limiter) earliest(cost, ahead *Cost, now int64) (at int64, which *bound) {
+	start := max(now, l.pausedUntil)
+	at = start
 	for i := range l.limits {
 		b := &l.limits[i]
 		b.advance(now)
-		if t := later(now, b.waitBehind(b.unit.of(ahead), b.unit.of(cost))); t > at {
-			at, which, gate = t, b, ""
+		if t := later(start, b.waitFrom(start, b.of(ahead), b.of(cost))); t > at {
+			at, which = t, b
 		}
 	}
-	if slot && l.maxInFlight > 0 && l.inFlight >= l.maxInFlight && which == nil && gate == "" {
-		gate = "in-flight"
-	}
-	return at, which, gate
+	return at, which
 }
 
-// refusal describes why cost is not admitted, in numbers.
-func (l *Limiter) refusal(reason error, cost Cost, slot bool, where *line) *Error {
+// refusal describes why a possible cost is not admitted now, in numbers.
+func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error {
 	now := l.last
-	at, b, gate := l.earliest(cost, l.ahead(where), slot, now)
-	e := &Error{Reason: reason, Dimension: gate, Cost: 1}
+	at, b := l.earliest(&cost, &ahead, now)
+	e := &Error{Reason: reason}
 	switch {
+	case slot && l.full() && reason != ErrWaitTooLong:
+		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, l.maxInFlight
+		return e // it could go when a call ends, and nobody knows when
 	case b != nil:
-		e.Dimension, e.Cost, e.Capacity = b.name, b.unit.of(cost), b.max
-	case gate == "in-flight":
-		e.Capacity = l.maxInFlight
-	case gate == "":
-		e.Dimension = "line"
+		e.Dimension, e.Cost, e.Capacity = b.name, b.of(&cost), b.max
+	case now < l.pausedUntil:
+		e.Dimension = "pause"
+	case slot && l.full():
+		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, l.maxInFlight
+	default:
+		e.Dimension, e.Cost = "line", 1
 	}
 	if at > now && at < math.MaxInt64 {
 		e.Wait = time.Duration(at - now)

@@ -36,7 +36,7 @@ func (r Reservation) Sent() {
 //
 // own is what this attempt still holds that the other side did not charge: its
 // cost if it was refused, else the zero Cost. Lower reports whether credit
-// fell. It does nothing for an unknown name or without Sent.
+// fell. It does nothing for an unknown name, without Sent, or after the end.
 func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	if r.l == nil {
 		return false
@@ -51,27 +51,29 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	now := l.now()
 	b.advance(now)
 	l.marks.settle(l)
-	since := Cost{}
+	var since Cost
 	if e.mark.fixed {
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
-	units := max(-MaxUnits, min(remaining, MaxUnits)) - b.unit.of(own)
-	level := mulSigned(units, b.w).
+	own = own.bounded()
+	remaining = max(-MaxUnits, min(remaining, MaxUnits))
+	level := mulSigned(remaining-max(0, b.of(&own)), b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
-		sub(mulSigned(b.unit.of(since), b.w)).
-		add(mulSigned(b.unit.of(back), b.w))
-	if !level.less(b.level) {
+		sub(mulSigned(b.of(&since), b.w)).
+		add(mulSigned(b.of(&back), b.w))
+	if !b.lower(level) {
 		return false
 	}
-	b.lower(level)
+	l.schedule(now)
 	return true
 }
 
 // Drain tells the limit of that name that the other side refused and wants d
 // waited: after d it holds what the refused call needs, which that call keeps
 // reserved, and nothing for anybody else. So credit falls to what will be
-// nothing at d from now. It reports whether credit fell.
+// nothing at d from now; a d of zero or less is now. It reports whether credit
+// fell, and does nothing for an unknown name.
 func (l *Limiter) Drain(name string, d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,12 +81,12 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 	if b == nil {
 		return false
 	}
-	b.advance(l.now())
-	level := wide{}.sub(mul(b.n, uint64(max(0, d))))
-	if !level.less(b.level) {
+	now := l.now()
+	b.advance(now)
+	if !b.lower(wide{}.sub(mul(b.n, uint64(max(0, d))))) {
 		return false
 	}
-	b.lower(level)
+	l.schedule(now)
 	return true
 }
 
@@ -95,8 +97,9 @@ type markQueue struct {
 }
 
 type youngMark struct {
-	r  Reservation
-	at int64
+	seq uint64
+	at  int64
+	i   uint32
 }
 
 func (q *markQueue) push(r Reservation, at int64) {
@@ -104,7 +107,7 @@ func (q *markQueue) push(r Reservation, at int64) {
 		q.young = append(q.young[:0], q.young[q.first:]...)
 		q.first = 0
 	}
-	q.young = append(q.young, youngMark{r, at})
+	q.young = append(q.young, youngMark{r.seq, at, r.i})
 }
 
 // settle fixes the debits of marks that are old enough. It runs before every
@@ -119,7 +122,7 @@ func (q *markQueue) settle(l *Limiter) {
 			return
 		}
 		q.first++
-		if e := l.open.get(m.r.i, m.r.seq); e != nil && e.mark.at == m.at && !e.mark.fixed {
+		if e := l.open.get(m.i, m.seq); e != nil && e.mark.at == m.at && !e.mark.fixed {
 			e.mark.debits, e.mark.fixed = l.debits, true
 		}
 	}

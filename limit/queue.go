@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"context"
+	"errors"
 	"math"
 	"time"
 )
@@ -60,7 +62,7 @@ type Ticket struct {
 
 // Reserve takes a place in the line, or returns an [*Error] at once like
 // [Limiter.Acquire]. Unlike it, nothing waits: the ticket's Ready channel
-// closes at its turn.
+// closes at its turn, at once if that is now.
 func (l *Limiter) Reserve(cost Cost) (*Ticket, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,56 +76,52 @@ func (t *Ticket) Ready() <-chan struct{} { return t.done }
 // Take returns the reservation once Ready is closed. Before that it returns
 // [ErrLimited], and the ticket keeps its place. It does not wait.
 func (t *Ticket) Take() (Reservation, error) {
-	select {
-	case <-t.done:
+	t.l.mu.Lock()
+	defer t.l.mu.Unlock()
+	t.l.schedule(t.l.now())
+	if t.in == nil {
 		return t.r, t.err
-	default:
-		t.l.mu.Lock()
-		defer t.l.mu.Unlock()
-		t.l.now()
-		if t.in == nil {
-			return t.r, t.err
-		}
-		return Reservation{}, t.l.refusal(ErrLimited, t.cost, t.slot, t.in)
 	}
+	return Reservation{}, t.refusal(ErrLimited)
 }
 
 // Cancel leaves the line. If the turn had come already, the reservation is
-// returned: either way the ledger is as if the ticket had never been.
-func (t *Ticket) Cancel() { t.cancel(nil) }
+// returned, unless it was ended before: either way the ledger is as if the
+// ticket had never been. So Cancel may be deferred, and does nothing to a
+// ticket whose reservation was settled or kept.
+func (t *Ticket) Cancel() { t.leave(nil) }
 
-// cancel leaves the line because of cause. Where grant and cancel meet, the
-// cancel wins: the grant is given back, and the next in line is looked at.
-func (t *Ticket) cancel(cause error) error {
-	t.l.mu.Lock()
-	if t.in == nil { // decided
-		t.l.mu.Unlock()
-		if t.err != nil {
-			return t.err
+// leave ends the wait because of cause, a context's error or nil. Where grant
+// and cancel meet, the cancel wins: the grant is given back and the next in
+// line is looked at. Where turn and deadline meet at one instant, the turn
+// wins, since the wait that was named is then the wait there was.
+func (t *Ticket) leave(cause error) (Reservation, error) {
+	l := t.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	late := errors.Is(cause, context.DeadlineExceeded)
+	if late {
+		l.schedule(now)
+	}
+	var e *Error
+	switch {
+	case t.in != nil:
+		e = t.refusal(ErrCanceled)
+		t.decide(Reservation{}, e)
+	case t.err != nil || late:
+		return t.r, t.err
+	default:
+		if !t.slot {
+			l.correct(t.cost, t.r.seq)
+		} else if cost, ok := t.r.end(); ok {
+			l.correct(cost, t.r.seq)
 		}
-		t.undo()
-		return &Error{Reason: ErrCanceled, Cause: cause, Dimension: "line", Cost: 1}
+		e = &Error{Reason: ErrCanceled, Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
 	}
-	defer t.l.mu.Unlock()
-	now := t.l.now()
-	err := t.l.refusal(ErrCanceled, t.cost, t.slot, t.in)
-	err.Cause = cause
-	err.Waited = time.Duration(now - t.joined)
-	t.decide(Reservation{}, err)
-	t.l.schedule(now)
-	return err
-}
-
-// undo gives back what was granted, slot or not.
-func (t *Ticket) undo() {
-	if t.slot {
-		t.r.Return()
-		return
-	}
-	t.l.mu.Lock()
-	defer t.l.mu.Unlock()
-	t.l.giveBack(t.cost, t.l.now())
-	t.l.schedule(t.l.last)
+	e.Cause = cause
+	l.schedule(now)
+	return Reservation{}, e
 }
 
 // decide takes t out of the line and tells its owner: the one wake.
@@ -131,6 +129,26 @@ func (t *Ticket) decide(r Reservation, err error) {
 	t.in.remove(t)
 	t.r, t.err = r, err
 	close(t.done)
+}
+
+// refusal describes why t does not go now. How long it still had is known only
+// at the head: behind it, it would take counting everybody before t, which a
+// storm of cancels cannot afford under the lock.
+func (t *Ticket) refusal(reason error) *Error {
+	l := t.l
+	ahead := l.ahead(t.in).minus(t.cost)
+	if t.prev == nil {
+		ahead = Cost{}
+		if t.in == &l.line {
+			ahead = l.first.sum
+		}
+	}
+	e := l.refusal(reason, t.cost, t.slot, ahead)
+	if t.prev != nil {
+		e.Wait, e.Earliest = 0, time.Time{}
+	}
+	e.Waited = time.Duration(l.last - t.joined)
+	return e
 }
 
 // ahead is the sum of the costs that go before a newcomer to where.
@@ -145,27 +163,29 @@ func (l *Limiter) ahead(where *line) Cost {
 // O(1) whatever the length of the line: the sum of the costs ahead says when
 // the last of them could have gone.
 func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*Ticket, error) {
-	now := l.now()
-	if err := l.impossible(cost); err != nil {
+	if err := l.impossible(&cost); err != nil {
 		return nil, err
 	}
+	now := l.now()
+	l.schedule(now) // those whose turn has come are no longer in the way
+	ahead := l.ahead(where)
 	// Whoever comes first was counted when it came the first time.
-	if where == &l.line && l.line.n >= l.maxQueue {
-		e := l.refusal(ErrQueueFull, cost, slot, where)
+	if where == &l.line && l.line.n >= l.maxQueue || l.line.n+l.first.n >= hardQueue {
+		e := l.refusal(ErrQueueFull, cost, slot, ahead)
 		e.Dimension, e.Cost, e.Capacity = "line", 1, int64(l.maxQueue)
 		return nil, e
 	}
-	at, _, _ := l.earliest(cost, l.ahead(where), slot, now)
+	at, _ := l.earliest(&cost, &ahead, now)
 	expires := int64(math.MaxInt64)
 	if l.maxWait > 0 {
 		expires = later(now, int64(l.maxWait))
 	}
-	if at > expires {
-		return nil, l.refusal(ErrWaitTooLong, cost, slot, where)
-	}
-	if !deadline.IsZero() && at > now && time.Duration(at-now) > time.Until(deadline) {
-		e := l.refusal(ErrWaitTooLong, cost, slot, where)
-		e.Cause = errDeadline
+	late := !deadline.IsZero() && at > now && time.Duration(at-now) > time.Until(deadline)
+	if late || at > expires {
+		e := l.refusal(ErrWaitTooLong, cost, slot, ahead)
+		if late {
+			e.Cause = context.DeadlineExceeded
+		}
 		return nil, e
 	}
 	t := &Ticket{l: l, cost: cost, slot: slot, done: make(chan struct{}), joined: now, expires: expires}
@@ -187,32 +207,28 @@ func (l *Limiter) schedule(now int64) {
 			l.disarm()
 			return
 		}
-		if err := l.impossible(t.cost); err != nil { // a limit was lowered
-			t.decide(Reservation{}, err)
-			continue
-		}
-		if now >= t.expires {
-			l.expire(t, now)
-			continue
-		}
-		at, _, _ := l.earliest(t.cost, Cost{}, t.slot, now)
-		full := t.slot && l.maxInFlight > 0 && l.inFlight >= l.maxInFlight
-		if at <= now && !full {
-			t.decide(l.grant(t.cost, t.slot), nil)
-			continue
-		}
-		if full {
+		at, _ := l.earliest(&t.cost, &Cost{}, now)
+		if t.slot && l.full() {
 			at = math.MaxInt64
 		}
+		if at <= now {
+			t.decide(l.grant(&t.cost, t.slot), nil)
+			continue
+		}
 		// Everybody has the same longest wait, so within a line the first to
-		// come is the first to run out: two heads stand for all.
+		// come is the first to run out: two heads stand for all. Running out
+		// comes after the turn: a wait of just the longest is granted.
+		if now >= t.expires {
+			t.decide(Reservation{}, t.refusal(ErrWaitTooLong))
+			continue
+		}
 		at = min(at, t.expires)
-		if t.in == &l.first && l.line.head != nil {
-			if back := l.line.head; now >= back.expires {
-				l.expire(back, now)
+		if back := l.line.head; back != nil && back != t {
+			if now >= back.expires {
+				back.decide(Reservation{}, back.refusal(ErrWaitTooLong))
 				continue
 			}
-			at = min(at, l.line.head.expires)
+			at = min(at, back.expires)
 		}
 		l.arm(at, now)
 		return
@@ -226,10 +242,15 @@ func (l *Limiter) head() *Ticket {
 	return l.line.head
 }
 
-func (l *Limiter) expire(t *Ticket, now int64) {
-	err := l.refusal(ErrWaitTooLong, t.cost, t.slot, t.in)
-	err.Waited = time.Duration(now - t.joined)
-	t.decide(Reservation{}, err)
+// refuseImpossible tells everybody in q who can never go under changed limits.
+func (l *Limiter) refuseImpossible(q *line) {
+	for t := q.head; t != nil; {
+		next := t.next
+		if err := l.impossible(&t.cost); err != nil {
+			t.decide(Reservation{}, err)
+		}
+		t = next
+	}
 }
 
 // arm sets the one timer for instant at. A timer that already stands for an

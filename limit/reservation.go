@@ -1,12 +1,9 @@
 package limit
 
 import (
-	"context"
 	"runtime"
 	"time"
 )
-
-var errDeadline = context.DeadlineExceeded
 
 // A Reservation is an admitted cost. It must be ended, once, in one of three
 // ways; ends after the first do nothing, from whichever goroutine they come:
@@ -44,7 +41,7 @@ type table struct {
 	n       int
 }
 
-func (t *table) put(cost Cost) (i uint32, seq uint64) {
+func (t *table) put(cost *Cost) (i uint32, seq uint64) {
 	t.seq++
 	t.n++
 	if t.free == 0 {
@@ -55,7 +52,7 @@ func (t *table) put(cost Cost) (i uint32, seq uint64) {
 		t.free = t.entries[i].next
 	}
 	e := &t.entries[i]
-	e.seq, e.cost, e.parked, e.mark.set = t.seq, cost, false, false
+	e.seq, e.cost, e.parked, e.mark.set = t.seq, *cost, false, false
 	return i, t.seq
 }
 
@@ -96,18 +93,18 @@ func (r Reservation) end() (cost Cost, ok bool) {
 // reserved is refunded at once, and may let the head of the line go; more is
 // charged, and may leave debt, which later callers wait off. The request
 // itself stays counted: one that was sent cannot be unsent, so actual.Requests
-// is not read. A negative count is taken as 0.
+// is not read. A negative count is taken as 0, one above [MaxUnits] as that.
 func (r Reservation) Settle(actual Cost) {
 	if r.l == nil {
 		return
 	}
 	l := r.l
 	l.mu.Lock()
-	cost, ok := r.end()
-	if ok {
-		actual.Requests = cost.Requests
-		actual = Cost{actual.Requests, max(0, actual.Input), max(0, actual.Output)}.bounded()
-		l.correct(cost.minus(actual))
+	if cost, ok := r.end(); ok {
+		l.correct(Cost{
+			Input:  cost.Input - clampUnits(actual.Input),
+			Output: cost.Output - clampUnits(actual.Output),
+		}, r.seq)
 		l.moved()
 	}
 	l.mu.Unlock()
@@ -132,7 +129,7 @@ func (r Reservation) Return() {
 	}
 	r.l.mu.Lock()
 	if cost, ok := r.end(); ok {
-		r.l.correct(cost)
+		r.l.correct(cost, r.seq)
 		r.l.moved()
 	}
 	r.l.mu.Unlock()
@@ -175,31 +172,21 @@ func KeepOnCollect[T any](p *T, r Reservation) runtime.Cleanup {
 }
 
 // correct gives back (or, where negative, charges) the difference between
-// reserved and actual.
-func (l *Limiter) correct(diff Cost) {
+// reserved and actual. A limit that came after the reservation was not charged
+// for it; giving back to it would mint credit.
+func (l *Limiter) correct(diff Cost, seq uint64) {
 	l.refunds = l.refunds.plus(diff)
-	now := int64(-1)
 	for i := range l.limits {
 		b := &l.limits[i]
-		switch d := b.unit.of(diff); {
+		switch d := b.of(&diff); {
+		case d == 0 || b.born > seq:
 		case d > 0:
 			b.refund(d)
-		case d < 0:
-			if now < 0 {
-				now = l.now()
-			}
-			b.advance(now) // a charge does depend on what was full before it
+		default:
+			b.advance(l.now()) // a charge does depend on what was full before it
 			b.charge(-d)
 		}
 	}
-}
-
-// giveBack is correct for a cost without a reservation.
-func (l *Limiter) giveBack(cost Cost, now int64) {
-	for i := range l.limits {
-		l.limits[i].advance(now)
-	}
-	l.correct(cost)
 }
 
 // moved looks at the line again after credit or a place came back. Nobody

@@ -8,6 +8,7 @@ type Snapshot struct {
 	Limits      []LimitState
 	Waiting     int       // callers in the line
 	InFlight    int       // open reservations that hold a place
+	Open        int       // open reservations, parked ones too
 	MaxInFlight int       // 0 = unlimited
 	PausedUntil time.Time // zero = not paused
 }
@@ -31,6 +32,7 @@ func (l *Limiter) Snapshot() Snapshot {
 		Limits:      make([]LimitState, 0, len(l.limits)),
 		Waiting:     l.line.n + l.first.n,
 		InFlight:    int(l.inFlight),
+		Open:        l.open.n,
 		MaxInFlight: int(l.maxInFlight),
 	}
 	if l.pausedUntil > now {
@@ -43,7 +45,7 @@ func (l *Limiter) Snapshot() Snapshot {
 		c := b.Credit()
 		s.Limits = append(s.Limits, LimitState{
 			Limit: b.cfg, Capacity: b.burst,
-			Credit: max(0, c), Debt: max(0, -c), Waiting: b.unit.of(ahead),
+			Credit: max(0, c), Debt: max(0, -c), Waiting: b.of(&ahead),
 		})
 	}
 	return s

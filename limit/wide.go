@@ -48,19 +48,15 @@ func (x wide) ceilDiv(n uint64) int64 {
 	}
 	q, r := bits.Div64(uint64(x.hi), x.lo, n)
 	if r > 0 {
-		q++ // cannot wrap: q = 2^64-1 only if x = n*2^64-1, and then r = n-1 with hi = n-1
+		q = max(q, q+1) // q+1 unless that wraps
 	}
-	if q == 0 || q > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(q)
+	return int64(min(q, math.MaxInt64))
 }
 
-// floorDiv is x/n rounded towards minus infinity, held within int64.
+// floorDiv is x/n rounded towards minus infinity, held within ±MaxInt64.
 func (x wide) floorDiv(n uint64) int64 {
 	if x.hi < 0 {
-		d := wide{}.sub(x).ceilDiv(n)
-		return -d
+		return -wide{}.sub(x).ceilDiv(n)
 	}
 	if uint64(x.hi) >= n {
 		return math.MaxInt64
@@ -70,7 +66,8 @@ func (x wide) floorDiv(n uint64) int64 {
 }
 
 // rescale is floor(x*to/from): credit in grains of one window, told in grains
-// of another. Rounding down never mints. |x| < 2^126 and from, to < 2^55.
+// of another. Rounding down never mints, and rounds debt up. It saturates at
+// the floor, and at the same distance above zero; from and to are < 2^55.
 func (x wide) rescale(from, to uint64) wide {
 	if from == to {
 		return x
@@ -79,30 +76,29 @@ func (x wide) rescale(from, to uint64) wide {
 	if neg {
 		x = wide{}.sub(x)
 	}
-	// Long division by from, then both parts times to.
+	// Long division by from gives a quotient of two words and a remainder;
+	// both are then multiplied by to, and the remainder's part divided again.
 	qhi, rem := uint64(x.hi)/from, uint64(x.hi)%from
 	qlo, rem := bits.Div64(rem, x.lo, from)
-	part := mul(rem, to)
+	part := mul(rem, to) // below from*to, so the division by from is in range
 	frac, rest := bits.Div64(uint64(part.hi), part.lo, from)
-	if qhi > 0 && bits.Len64(qhi)+64+bits.Len64(to) > 126 {
-		y := floor
-		if !neg {
-			y = wide{}.sub(floor)
-		}
-		return y
+	if neg && rest > 0 {
+		frac++ // at most to, no carry out of the word
 	}
-	y := mul(qlo, to)
-	y.hi += int64(qhi * to)
-	y = y.add(wide{0, frac})
-	if !neg {
-		return y
+	over, top := bits.Mul64(qhi, to)
+	hi, lo := bits.Mul64(qlo, to)
+	lo, carry := bits.Add64(lo, frac, 0)
+	hi, carry = bits.Add64(hi, top, carry)
+	y := wide{int64(hi), lo}
+	if over != 0 || carry != 0 || hi >= 1<<62 {
+		y = wide{}.sub(floor)
 	}
-	if rest > 0 {
-		y = y.add(wide{0, 1}) // away from zero: debt is rounded up
+	if neg {
+		return wide{}.sub(y)
 	}
-	return wide{}.sub(y)
+	return y
 }
 
-// floor is where debt saturates: -2^126 grains, 2^71 units of the longest
-// window. At MaxUnits a debit it takes two thousand million debits to get there.
+// floor is where debt saturates: -2^126 grains. In the longest window that is
+// 2^71 units, two thousand million debits of MaxUnits each; in shorter ones more.
 var floor = wide{-1 << 62, 0}

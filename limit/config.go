@@ -1,0 +1,117 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Limit is one bound of a [Limiter]: so many units in so long.
+type Limit struct {
+	// Name is the dimension as errors and snapshots call it, unique within a
+	// limiter. Empty means unit and window, such as "tokens/1m0s".
+	Name string
+
+	// Unit says what is counted. The zero value counts requests.
+	Unit Unit
+
+	// Rate is the refill. The zero Rate means unset: no limit.
+	Rate Rate
+
+	// Burst is how much may go in one instant after idling, in units. It is
+	// not an allowance per window: see [Limit.Most]. Set by hand it is also
+	// the largest admissible cost: more is refused at once.
+	//
+	// Zero means the default: for windows up to a minute, one second of the
+	// rate for requests and ten seconds for tokens, at least 1; the whole
+	// window for longer ones, since a day's allowance is spent in bursts.
+	// Costs above a default burst but within the rate's N wait for a full
+	// bucket and leave debt; only a cost above N is refused.
+	Burst int64
+
+	// Largest is the largest admissible cost, in units. Zero means the Burst
+	// where that is set by hand, else the rate's N. It may be above the burst:
+	// such a cost waits for a full bucket and leaves debt.
+	Largest int64
+
+	// Empty starts the limit with no credit instead of a full burst.
+	Empty bool
+}
+
+// Most is the real bound: the most units admitted in any span of time d,
+// wherever it begins and both ends included. It is the burst (or the largest
+// admissible cost, where that is more) plus what the rate earns in d. So a
+// limit of 1 a minute with a burst of 20 may admit 21 in a minute, not 1 and
+// not 20. For at most the rate in any window, with room for both ends to be
+// counted, use a burst of 1: strict pacing. An unlimited Limit, or a bound
+// above [MaxUnits], is MaxUnits.
+func (l Limit) Most(d time.Duration) int64 {
+	if l.Rate.N <= 0 || l.Rate.Window <= 0 {
+		return MaxUnits
+	}
+	burst, largest := l.sizes()
+	return min(max(burst, largest)+l.Rate.In(d), MaxUnits)
+}
+
+// String states the limit and its real bound, such as
+// "requests: 1/1m0s after a burst of 20, at most 21 in any 1m0s".
+func (l Limit) String() string {
+	name := l.Name
+	if name == "" {
+		name = l.Unit.String()
+	}
+	if l.Rate.N <= 0 || l.Rate.Window <= 0 {
+		return name + ": unlimited"
+	}
+	burst, largest := l.sizes()
+	s := fmt.Sprintf("%s: %v after a burst of %d", name, l.Rate, burst)
+	if largest > burst {
+		s += fmt.Sprintf(" (one cost may be %d)", largest)
+	}
+	return s + fmt.Sprintf(", at most %d in any %v", l.Most(l.Rate.Window), l.Rate.Window)
+}
+
+// sizes are the burst and the largest admissible cost, in units.
+func (l Limit) sizes() (burst, largest int64) {
+	burst, largest = l.Burst, l.Burst
+	if burst == 0 {
+		burst, largest = l.defaultBurst(), l.Rate.N
+	}
+	if l.Largest > 0 {
+		largest = l.Largest
+	}
+	return burst, largest
+}
+
+// defaultBurst is the burst of a Limit that names none.
+func (l Limit) defaultBurst() int64 {
+	span := l.Rate.Window
+	if span <= time.Minute {
+		span = 10 * time.Second
+		if l.Unit == Requests {
+			span = time.Second
+		}
+	}
+	return max(1, min(l.Rate.In(span), l.Rate.N))
+}
+
+// checked validates and fills in the name.
+func (l Limit) checked(field string) (Limit, error) {
+	if l.Unit > Tokens {
+		return l, &ConfigError{field + ".Unit", uint8(l.Unit), "is no unit"}
+	}
+	if l.Burst < 0 || l.Burst > MaxUnits {
+		return l, &ConfigError{field + ".Burst", l.Burst, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
+	}
+	if l.Largest < 0 || l.Largest > MaxUnits {
+		return l, &ConfigError{field + ".Largest", l.Largest, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
+	}
+	if l.Rate != (Rate{}) {
+		if err := l.Rate.check(field); err != nil {
+			return l, err
+		}
+	}
+	if l.Name == "" {
+		l.Name = fmt.Sprintf("%v/%v", l.Unit, l.Rate.Window)
+	}
+	return l, nil
+}
