@@ -167,6 +167,7 @@ func (c *call) settle(r usage.Result) {
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r)
 		t.doubt.ended(&c.priced, in, out)
+		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
 	}
 	if f := t.o.Trace.Settled; f != nil {
 		f(Settlement{

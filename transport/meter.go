@@ -24,6 +24,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.sent = time.Now()
 	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
+	t.budget.use(c.cost)
 
 	*req = *req.WithContext(c.wire.watch(req.Context())) // the retry layer's own copy
 	resp, err := t.base.RoundTrip(req)
@@ -60,6 +61,7 @@ func (t *Transport) hear(c *call, resp *http.Response) {
 		uncharged = c.account.cost
 		uncharged.Requests = c.cost.Requests
 		t.doubt.refused(&c.priced)
+		t.budget.use(minus(limit.Cost{}, c.cost))
 	} else {
 		own = c.cost
 	}
@@ -116,7 +118,7 @@ func (t *Transport) drain(c *call, e retry.Event, d time.Duration) {
 	if d > 0 && !c.info.NotBefore.OK {
 		t.pause(c, d)
 	}
-	t.budget.refused(c.sent, max(d, c.info.NotBefore.D), e.Verdict.Dimension, &c.info)
+	t.budget.refused(c.sent, c.cost, max(d, c.info.NotBefore.D), e.Verdict.Dimension, &c.info)
 }
 
 // resetHint is the wait for a refusal that names none, neither in header nor
