@@ -28,6 +28,10 @@ type dimension struct {
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
 	cut        cut
 	used       recent // of it, by us
+
+	// refused is when an attempt was refused last that left after the refusal
+	// before was waited off; zero: not yet.
+	refused time.Time
 }
 
 // budget joins the limiter with what responses teach about it.
@@ -164,6 +168,18 @@ func (b *budget) use(c limit.Cost) {
 		d.used.add(now, d.limit.Rate.Window, part(d.limit.Unit, c))
 	}
 	b.mu.Unlock()
+}
+
+// sustained is the share of the ceiling, in parts, that used units in the
+// window that ends now are; whole if that does not tell what the provider
+// allows. It does when the refusal before this one was about a window ago: then
+// we have been held back all the time.
+func (d *dimension) sustained(now time.Time, used int64) int64 {
+	span, window := now.Sub(d.refused), d.limit.Rate.Window
+	if ceiling := d.ceiling(); used < ceiling && span > window*3/4 && span < window*2 {
+		return int64(float64(max(0, used)) / float64(ceiling) * whole)
+	}
+	return whole
 }
 
 // effective is the limit to run a dimension with. Its rate is never above what

@@ -170,7 +170,7 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	late := !b.rest.IsZero() && sent.After(b.rest)
+	first, late := b.rest.IsZero(), sent.After(b.rest)
 	if open := now.Add(wait); open.After(b.rest) {
 		b.rest = open
 	}
@@ -180,9 +180,12 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 		}
 		b.limiter.Drain(d.limit.Name, wait)
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
-		if late && used < d.ceiling() {
-			d.cut.deepen(now)
+		if late && !first && used < d.ceiling() {
+			d.cut.deepen(now, d.sustained(now, used))
 			b.apply(d)
+		}
+		if late {
+			d.refused = now
 		}
 	}
 }
