@@ -80,6 +80,7 @@ func TestRetryAfterApplies(t *testing.T) {
 		{"200 Anthropic", 200, "anthropic", stream, false},
 		{"200 Azure, not a stream", 200, "azure-openai", stream[:1], false},
 		{"200 Azure stream", 200, "azure-openai", stream, true},
+		{"200 Azure stream, in any case", 200, "Azure", stream, true},
 		{"201", 201, "azure-openai", stream, false},
 		{"400", 400, "", stream[:1], false},
 		{"status unknown", 0, "", stream[:1], false},
@@ -116,6 +117,8 @@ func TestB030_ResetWait(t *testing.T) {
 			"Retry-After: soon", "x-ratelimit-reset-tokens: 6m0s", "x-ratelimit-remaining-tokens: 0"}, after(6 * time.Minute)},
 		{"input tokens", []string{
 			"anthropic-ratelimit-input-tokens-remaining: 0", "anthropic-ratelimit-input-tokens-reset: 2026-09-19T12:00:23Z"}, after(23 * time.Second)},
+		{"GitHub Models' own field", []string{"x-ratelimit-timeremaining: 55", "x-ratelimit-type: UserByMinute"}, after(55 * time.Second)},
+		{"GitHub Models, the longer of both", []string{"x-ratelimit-timeremaining: 3600", "Retry-After: 5"}, after(time.Hour)},
 		{"a further dimension", []string{
 			"x-ratelimit-remaining-project-tokens: 0", "x-ratelimit-reset-project-tokens: 3s"}, after(3 * time.Second)},
 		{"a further window", []string{

@@ -107,7 +107,8 @@ func (s *slot) name() string {
 
 // settle decides what the fields of s say together.
 //
-//	no limit below zero             a sentinel for "none": unknown
+//	a limit below zero              a sentinel for "none": unknown, and all with it
+//	                                where remaining is below zero too
 //	a limit of zero                 known on a 429 only (not entitled); else a
 //	                                placeholder, since a limit of zero cannot
 //	                                have admitted the call: nothing is known
@@ -124,6 +125,9 @@ func (s *slot) settle(status int) {
 		return
 	}
 	if s.Limit.N < 0 {
+		if s.Remaining.N < 0 {
+			s.Remaining, s.Reset = Count{}, Span{}
+		}
 		s.Limit = Count{}
 	}
 	if s.Remaining.N < 0 && !s.Limit.OK && s.Reset.D <= 0 {
