@@ -375,7 +375,7 @@ func (r *reader) place(d dimension, label string, info *Info) {
 			continue
 		}
 		s.gone = true
-		if main.gone && s.calendar == "" && main.calendar == "" && s.Window == main.Window &&
+		if main.calendar == "" && s.calendar == "" && s.Window == main.Window &&
 			same(s.Limit, main.Limit) && sameOrSilent(s.Remaining, main.Remaining) {
 			continue // the same quota in two spellings
 		}
@@ -403,9 +403,6 @@ func (s *slot) before(t *slot) bool {
 	}
 	if s.Window != t.Window {
 		return s.Window < t.Window
-	}
-	if s.calendar != t.calendar {
-		return s.calendar < t.calendar // "month" before "year"
 	}
 	if s.Remaining != t.Remaining {
 		return s.Remaining.OK && (!t.Remaining.OK || s.Remaining.N < t.Remaining.N)
