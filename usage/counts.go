@@ -73,6 +73,8 @@ const (
 	fieldIterRead
 	fieldIterWrite
 
+	fieldIndex // which choice, no cost
+
 	fieldCount
 )
 

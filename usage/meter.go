@@ -230,6 +230,9 @@ func (m *Meter) Close() Result {
 	if m.scan.midway() {
 		r.cut()
 	}
+	if r.choice && r.choices {
+		r.usage.clear() // one choice's cost is not the call's
+	}
 	c := r.usage.normal()
 	c.AudioSeconds = r.seconds
 	m.result = Result{

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/tripmeter/tripmeter/internal/refusal"
 )
@@ -12,6 +11,8 @@ import (
 // A reading is what the documents of one response have said so far.
 type reading struct {
 	usage    tally // the last statement of cost, completed by what continues it
+	choice   bool  // it is that of one choice
+	choices  bool  // there is more than one choice
 	seconds  Count
 	text     int64 // bytes of output text in the documents that are over
 	stream   bool  // documents are events of a stream
@@ -40,6 +41,7 @@ type docReading struct {
 	place   node  // where that stands
 	usage   tally // of the last usage object that was closed and held a count
 	started bool  // it is that of message_start
+	choice  bool  // it is that of one choice
 	flat    tally // counts that stand in the document itself (Ollama, Titan)
 
 	kind      docKind
@@ -93,46 +95,53 @@ func (r *reading) forget() {
 	d.open.clear()
 	d.usage.clear()
 	d.flat.clear()
-	d.started, d.kind, d.embedding, d.failed, d.finished, d.waiting = false, anyKind, false, false, false, false
+	d.started, d.choice, d.kind = false, false, anyKind
+	d.embedding, d.failed, d.finished, d.waiting = false, false, false, false
 	d.text = [counters]int64{}
 	r.raw = r.raw[:0]
 }
 
-func (r *reading) typeWord(w string) {
+func (r *reading) typeWord(w []byte) {
 	d := &r.doc
 	switch {
-	case w == "message_delta":
+	case string(w) == "message_delta":
 		d.kind = continues
-	case w == "error":
+	case string(w) == "error":
 		d.kind, d.failed = fails, true
-	case endTypes[w]:
+	case endTypes[string(w)]:
 		d.kind = ends
-	case strings.Contains(w, "summary"), strings.Contains(w, "audio") && !strings.Contains(w, "transcript"):
+	case contains(w, "summary"), contains(w, "audio") && !contains(w, "transcript"):
 		d.kind = notAnswer
 	}
 }
 
-func (r *reading) objectWord(w string) {
-	if w == "error" { // Mistral, vLLM
+func contains(w []byte, part string) bool { return bytes.Contains(w, []byte(part)) }
+
+func (r *reading) objectWord(w []byte) {
+	if string(w) == "error" { // Mistral, vLLM
 		r.doc.kind, r.doc.failed = fails, true
 	}
 }
 
 func (r *reading) doneFlag(done bool)        { r.doc.waiting = !done }
 func (r *reading) embeddingSeen(byte)        { r.doc.embedding = true }
-func (r *reading) finishWord(string)         { r.doc.finished = true }
-func (r *reading) finishReasonWord(w string) { r.doc.finished = w != "" }
+func (r *reading) finishWord([]byte)         { r.doc.finished = true }
+func (r *reading) finishReasonWord(w []byte) { r.doc.finished = len(w) > 0 }
 
 // errorSeen takes an object for an error; null is none.
 func (r *reading) errorSeen(first byte) { r.doc.failed = r.doc.failed || first == '{' }
 
-func (r *reading) errorWord(w string) { r.doc.failed = r.doc.failed || w != "" }
+func (r *reading) errorWord(w []byte) { r.doc.failed = r.doc.failed || len(w) > 0 }
 
 func (r *reading) addText(c counter, n int64) { r.doc.text[c] += n }
 
 func (r *reading) number(n node, m *member, word []byte) {
 	v, ok := parseCount(word)
 	if !ok {
+		return
+	}
+	if m.field == fieldIndex {
+		r.choices = r.choices || v > 0
 		return
 	}
 	if n == nodeRoot || n == nodeResults {
@@ -156,8 +165,9 @@ func (r *reading) closeUsage() {
 	if s, ok := d.open.get(fieldSeconds); ok {
 		r.seconds = Count{s, true}
 	}
-	if d.open.counts() {
-		d.usage, d.started = d.open, d.place == nodeMessage
+	choice := d.place == nodeChoices
+	if d.open.counts() && (!choice || d.choice || !d.usage.counts()) {
+		d.usage, d.started, d.choice = d.open, d.place == nodeMessage, choice
 	}
 }
 
@@ -202,7 +212,7 @@ func (r *reading) settle() {
 	case d.started:
 		// The output count of message_start is a placeholder.
 		u.unset(fieldOutput)
-		r.usage = *u
+		r.usage, r.choice = *u, false
 		r.started = true
 	case d.kind == continues:
 		r.usage.overlay(u)
@@ -210,9 +220,11 @@ func (r *reading) settle() {
 	case u.zero():
 		// Nothing but zeros: nobody counted. A call has at least a prompt.
 		// (Recorded from OpenAI Responses on response.incomplete.)
+	case d.choice && r.usage.counts() && !r.choice:
+		// What was stated of the whole call stands.
 	default:
 		u.embedding = d.embedding
-		r.usage = *u
+		r.usage, r.choice = *u, d.choice
 		r.stated = r.stated || r.finished
 	}
 	t := &d.text

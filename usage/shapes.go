@@ -48,7 +48,7 @@ type member struct {
 	field   field                  // the count it states if it is a number
 	text    stringKind             // how to read it if it is a string
 	counter counter                // with asText: whose bytes
-	word    func(*reading, string) // with asWord
+	word    func(*reading, []byte) // with asWord
 	flag    func(*reading, bool)   // if it is true or false
 	seen    func(*reading, byte)   // called with the first byte of the value
 	capture string                 // keep the raw value for the refusal, under this name
@@ -193,6 +193,8 @@ var shapes = [nodeCount]map[string]*member{
 		"text":          text(plainText),
 		"finish_reason": {text: asWord, word: (*reading).finishWord},
 		"error":         failure,
+		"usage":         into(nodeUsage), // Kimi, last event
+		"index":         is(fieldIndex),
 	},
 	// Perplexity repeats the whole answer so far in choices[].message of every
 	// event, so this place counts only where there is one document.
