@@ -84,7 +84,11 @@ func (o *oracle) value(n node, m *member, tok json.Token) {
 			if statement {
 				o.r.openUsage(n)
 			}
+			empty := !o.dec.More()
 			o.object(m.object)
+			if m == failure && empty {
+				o.r.doc.failed = o.r.doc.kind == fails
+			}
 			if statement {
 				o.r.closeUsage()
 			}

@@ -28,6 +28,7 @@ type reading struct {
 	refusal   *refusal.Verdict
 	exception string // the type of the exception whose document is being read (Bedrock)
 	raw       []byte // members of the error in the current document; at most maxError
+	value     int    // where in raw the last value begins
 }
 
 // maxError bounds the copy of an error object. The refusal rules read a
@@ -242,6 +243,15 @@ func (r *reading) captureMember(name string) {
 	r.capture([]byte(`,"`))
 	r.capture([]byte(name))
 	r.capture([]byte(`":`))
+	r.value = len(r.raw)
+}
+
+// captured ends it. An error that is an empty object is none.
+func (r *reading) captured() {
+	v := r.raw[r.value:]
+	if len(v) > 1 && v[0] == '{' && v[len(v)-1] == '}' && len(bytes.TrimSpace(v[1:len(v)-1])) == 0 {
+		r.doc.failed = r.doc.kind == fails
+	}
 }
 
 func (r *reading) capture(p []byte) {
@@ -250,9 +260,6 @@ func (r *reading) capture(p []byte) {
 
 // refuse judges the error in the document.
 func (r *reading) refuse() {
-	if r.exception == "" && bytes.Equal(r.raw, []byte(`,"error":{}`)) {
-		return // an empty error object is none
-	}
 	body := []byte(`{"type":"error"`)
 	if r.exception != "" {
 		body = fmt.Appendf(nil, `{"error":{"type":%q`, r.exception)

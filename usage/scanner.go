@@ -104,8 +104,7 @@ func (s *scanner) write(p []byte) {
 			}
 			s.endString()
 			if s.capturing && !s.isKey {
-				s.r.capture(p[from:i])
-				s.capturing = false
+				s.endCapture(p[from:i])
 			}
 
 		case inSkip:
@@ -129,8 +128,7 @@ func (s *scanner) write(p []byte) {
 				if s.skip == 0 {
 					s.state = after
 					if s.capturing {
-						s.r.capture(p[from:i])
-						s.capturing = false
+						s.endCapture(p[from:i])
 					}
 				}
 			}
@@ -144,8 +142,7 @@ func (s *scanner) write(p []byte) {
 				continue
 			}
 			if s.capturing {
-				s.r.capture(p[from:i])
-				s.capturing = false
+				s.endCapture(p[from:i])
 			}
 			s.endBare()
 
@@ -285,6 +282,13 @@ func (s *scanner) open(n node, array bool) {
 		return
 	}
 	s.push(n, array)
+}
+
+// endCapture keeps the last bytes of a value.
+func (s *scanner) endCapture(p []byte) {
+	s.r.capture(p)
+	s.r.captured()
+	s.capturing = false
 }
 
 // deeper goes one level down in a container that is stepped over.
