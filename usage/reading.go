@@ -105,8 +105,6 @@ func (r *reading) forget() {
 func (r *reading) typeWord(w []byte) {
 	d := &r.doc
 	switch {
-	case string(w) == "message_delta":
-		d.kind = continues
 	case string(w) == "error":
 		d.kind, d.failed = fails, true
 	case endTypes[string(w)]:
@@ -200,8 +198,9 @@ func (r *reading) cut() {
 // settle merges what the document says of usage and text.
 //
 // The last statement replaces the ones before: streams state running totals,
-// and adding them up is the classic mistake. The one exception is Anthropic's
-// message_delta, which may state the output only and continues message_start.
+// and adding them up is the classic mistake. After Anthropic's message_start a
+// statement replaces only what it states, for message_delta may state the
+// output alone.
 func (r *reading) settle() {
 	d := &r.doc
 	u := &d.usage
@@ -215,9 +214,8 @@ func (r *reading) settle() {
 		u.unset(fieldOutput)
 		r.usage, r.choice = *u, false
 		r.started = true
-	case d.kind == continues:
+	case r.started:
 		r.usage.overlay(u)
-		r.stated = true
 	case u.zero():
 		// Nothing but zeros: nobody counted. A call has at least a prompt.
 		// (Recorded from OpenAI Responses on response.incomplete.)
@@ -260,13 +258,12 @@ func (r *reading) capture(p []byte) {
 
 // refuse judges the error in the document.
 func (r *reading) refuse() {
-	body := []byte(`{"type":"error"`)
+	body := []byte(`{"object":"error"`)
 	if r.exception != "" {
 		body = fmt.Appendf(nil, `{"error":{"type":%q`, r.exception)
 		r.exception = ""
 	}
 	body = append(append(body, r.raw...), "}}"...)
 	v := refusal.Classify(http.StatusOK, body)
-	r.refusal = &v
-	r.done = true
+	r.refusal, r.done = &v, true
 }

@@ -88,12 +88,13 @@ var shapes = [nodeCount]map[string]*member{
 		"data":                             listOf(nodeData),
 		"results":                          listOf(nodeResults),
 
-		"type":   {text: asWord, word: (*reading).typeWord},
-		"object": {text: asWord, word: (*reading).objectWord},
-		"done":   {flag: (*reading).doneFlag},
-		"error":  failure,
-		"code":   {capture: "code"},
-		"bytes":  {text: asBase64},
+		"type":       {text: asWord, word: (*reading).typeWord, capture: "type"},
+		"object":     {text: asWord, word: (*reading).objectWord},
+		"done":       {flag: (*reading).doneFlag},
+		"error":      failure,
+		"code":       {capture: "code"},
+		"error_type": {capture: "error_type"}, // Hugging Face
+		"bytes":      {text: asBase64},
 
 		"embedding":  {seen: (*reading).embeddingSeen},
 		"embeddings": {seen: (*reading).embeddingSeen},

@@ -62,6 +62,17 @@ func TestB076_CumulativeEventsAreNotSummed(t *testing.T) {
 			`{"type":"message_delta","usage":{"input_tokens":30,"output_tokens":15}}`)))
 		want(t, r, map[string]int64{"input_tokens": 30, "output_tokens": 15})
 	})
+	t.Run("a zero over a number", func(t *testing.T) {
+		r := Read(sseType, "", []byte(event(
+			`{"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}`,
+			`{"type":"message_delta","usage":{"input_tokens":0,"output_tokens":15}}`)))
+		want(t, r, map[string]int64{"input_tokens": 25, "output_tokens": 15})
+	})
+	t.Run("cut before the type", func(t *testing.T) {
+		r := Read(sseType, "", []byte(event(`{"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}`)+
+			`data: {"usage":{"output_tokens":15},"ty`))
+		want(t, r, map[string]int64{"input_tokens": 25, "output_tokens": 15})
+	})
 	t.Run("nothing was produced", func(t *testing.T) {
 		r := Read(sseType, "", []byte(event(
 			`{"type":"message_start","message":{"usage":{"input_tokens":25,"output_tokens":1}}}`,
@@ -492,9 +503,9 @@ func TestRefusals(t *testing.T) {
 		{"quota inside a stream", event(`{"choices":[]}`, `{"error":{"code":"insufficient_quota"}}`), refusal.Quota},
 		{"Gemini list", `[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"x"}}]`, refusal.RateLimit},
 		{"in a choice", `{"choices":[{"error":{"code":502,"message":"x"},"finish_reason":"error"}]}`, refusal.Server},
-		{"a string", `{"error":"overloaded","error_type":"overloaded"}`, ""},
+		{"a string", `{"error":"overloaded","error_type":"overloaded"}`, refusal.Overload},
 		{"unknown", `{"error":{"message":"The spirits are angry."}}`, ""},
-		{"Mistral", `{"object":"error","message":"Rate limit exceeded","type":"rate_limited","code":"1300"}`, ""},
+		{"Mistral", `{"object":"error","message":"Rate limit exceeded","type":"rate_limited","code":"1300"}`, refusal.RateLimit},
 		{"far behind", event(`{"type":"response.failed","response":{"instructions":"` + strings.Repeat("x", 100000) + `","error":{"code":"rate_limit_exceeded","message":"Please try again in 6s."}}}`), refusal.RateLimit},
 		{"long message", event(`{"error":{"code":"rate_limit_exceeded","message":"` + strings.Repeat("x", 100000) + `"}}`), refusal.RateLimit},
 	} {
