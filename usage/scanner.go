@@ -157,7 +157,7 @@ func (s *scanner) write(p []byte) {
 				continue
 			}
 			s.step(c)
-			if s.capturing && s.state != after && (s.state == inString || s.state == inBare || s.state == inSkip) {
+			if s.capturing { // the step has begun a value that is kept
 				from = i - 1
 			}
 		}

@@ -212,7 +212,7 @@ func TestB085_BoundedMemory(t *testing.T) {
 			head, middle, tail := []byte(c.head), []byte(c.middle), []byte(c.tail)
 			total := size
 			if c.name != "stream" && c.name != "one string" {
-				total /= 10
+				total /= 40
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
