@@ -113,10 +113,7 @@ func baseModel(model string) string {
 
 // fits tells whether a row's name stands for the model, letter case ignored.
 func fits(name, model string) bool {
-	open := name[len(name)-1] == '*'
-	if open {
-		name = name[:len(name)-1]
-	}
+	name, open := strings.CutSuffix(name, "*")
 	if len(model) < len(name) || !strings.EqualFold(model[:len(name)], name) {
 		return false
 	}
