@@ -42,10 +42,8 @@ func TestB056_Offline(t *testing.T) {
 	t.Setenv("DATA_GYM_CACHE_DIR", t.TempDir())
 
 	c := fresh(assets.Assets)
-	for e, want := range [encodings]int64{9, 10, 10, 10} {
-		if got := c.CountString(modelFor[e], "antidisestablishmentarianism is long."); got < 5 || got > want {
-			t.Errorf("%v: %d tokens", Encoding(e), got)
-		}
+	for e := range encodings {
+		compare(t, c, e, "antidisestablishmentarianism is long.")
 	}
 	if n := refusing.calls.Load(); n > 0 {
 		t.Errorf("%d HTTP requests", n)

@@ -48,15 +48,14 @@ var modelTable = []struct {
 	name     string
 	encoding Encoding
 }{
+	{"text-embedding-ada", CL100kBase},
 	{"text-davinci-edit", P50kBase},
 	{"code-davinci-edit", P50kBase},
-	{"text-similarity", R50kBase},
 	{"text-davinci-003", P50kBase},
 	{"text-davinci-002", P50kBase},
 	{"text-embedding-3", CL100kBase},
-	{"text-embedding-ada", CL100kBase},
 	{"text-davinci-001", R50kBase},
-	{"chatgpt-4o", O200kBase},
+	{"text-similarity", R50kBase},
 	{"gpt-3.5-turbo", CL100kBase},
 	{"davinci-codex", P50kBase},
 	{"cushman-codex", P50kBase},
@@ -68,6 +67,7 @@ var modelTable = []struct {
 	{"code-search", R50kBase},
 	{"davinci-002", CL100kBase},
 	{"babbage-002", CL100kBase},
+	{"chatgpt-4o", O200kBase},
 	{"text-curie", R50kBase},
 	{"text-ada", R50kBase},
 	{"gpt-4.1", O200kBase},

@@ -59,8 +59,15 @@ func readVocabulary(files fs.FS, name string) (*vocabulary, error) {
 	}
 	defer f.Close()
 
-	var text []byte
-	var start []uint32 // token r begins at text[start[r]]; empty if there is no rank r
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("tiktoken: vocabulary %s: %w", name, err)
+	}
+	// A line takes 18 bytes for a token of 7 in the largest vocabulary. Room for
+	// that spares the copies of growing; a wrong guess only costs those.
+	size := min(info.Size(), 1<<placeBits)
+	text := make([]byte, 0, size/2)
+	start := make([]uint32, 0, size/16) // token r begins at text[start[r]]; empty if there is no rank r
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Bytes()
