@@ -14,7 +14,7 @@ import (
 // benchTexts are 100 kB each: English, source, data and a few scripts.
 func benchTexts(b testing.TB) map[string]string {
 	b.Helper()
-	source, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src/net/http/server.go"))
+	source, err := os.ReadFile(filepath.Join(goroot(b), "src/net/http/server.go"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -122,16 +122,27 @@ func TestCorpusLive(t *testing.T) {
 	}
 }
 
+// goroot is where the Go distribution is.
+func goroot(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatalf("go env GOROOT: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // distribution cuts pieces from files that every Go distribution has.
 func distribution(t testing.TB) []string {
 	t.Helper()
+	root := goroot(t)
 	var out []string
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, glob := range []string{
 		"src/*/*.go", "src/*/*/*.go", "src/*/*.s", "src/*/testdata/*", "src/*/*/testdata/*", "src/cmd/vendor/*/*/*/*.go",
 		"src/runtime/*.h", "src/*.bash", "src/go.*", "LICENSE", "*.md", "lib/*/*", "test/*.go", "doc/*", "api/*.txt",
 	} {
-		files, err := filepath.Glob(filepath.Join(runtime.GOROOT(), filepath.FromSlash(glob)))
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(glob)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +165,7 @@ func distribution(t testing.TB) []string {
 		}
 	}
 	if len(out) < 1000 {
-		t.Fatalf("%d pieces from %s, want at least 1,000", len(out), runtime.GOROOT())
+		t.Fatalf("%d pieces from %s, want at least 1,000", len(out), root)
 	}
 	return out
 }

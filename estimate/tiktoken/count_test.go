@@ -46,9 +46,11 @@ func TestHardStrings(t *testing.T) {
 	for name, list := range hardStrings() {
 		total += len(list)
 		t.Run(name, func(t *testing.T) {
-			for _, s := range list {
+			for i, s := range list {
 				for e := range encodings {
-					compare(t, c, e, s)
+					if !raceEnabled || (i+int(e))%8 == 0 {
+						compare(t, c, e, s)
+					}
 				}
 			}
 		})
