@@ -146,7 +146,7 @@ func (c *Counter) CountJSON(model string, raw []byte) int64 {
 		return quarter(int64(len(raw)))
 	}
 	s := scratches.Get().(*scratch)
-	n := v.countJSON(s, raw)
+	n := v.countJSON(s, raw, jsonPart)
 	s.release()
 	return n
 }

@@ -48,15 +48,14 @@ var modelTable = []struct {
 	name     string
 	encoding Encoding
 }{
+	{"text-embedding-ada", CL100kBase},
 	{"text-davinci-edit", P50kBase},
 	{"code-davinci-edit", P50kBase},
-	{"text-similarity", R50kBase},
 	{"text-davinci-003", P50kBase},
 	{"text-davinci-002", P50kBase},
 	{"text-embedding-3", CL100kBase},
-	{"text-embedding-ada", CL100kBase},
 	{"text-davinci-001", R50kBase},
-	{"chatgpt-4o", O200kBase},
+	{"text-similarity", R50kBase},
 	{"gpt-3.5-turbo", CL100kBase},
 	{"davinci-codex", P50kBase},
 	{"cushman-codex", P50kBase},
@@ -68,6 +67,7 @@ var modelTable = []struct {
 	{"code-search", R50kBase},
 	{"davinci-002", CL100kBase},
 	{"babbage-002", CL100kBase},
+	{"chatgpt-4o", O200kBase},
 	{"text-curie", R50kBase},
 	{"text-ada", R50kBase},
 	{"gpt-4.1", O200kBase},
@@ -113,10 +113,7 @@ func baseModel(model string) string {
 
 // fits tells whether a row's name stands for the model, letter case ignored.
 func fits(name, model string) bool {
-	open := name[len(name)-1] == '*'
-	if open {
-		name = name[:len(name)-1]
-	}
+	name, open := strings.CutSuffix(name, "*")
 	if len(model) < len(name) || !strings.EqualFold(model[:len(name)], name) {
 		return false
 	}
