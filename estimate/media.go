@@ -186,7 +186,7 @@ func mimeKind(mime []byte) mediaKind {
 // film in any encoding. Text that happens to begin with "data:" is none.
 func dataURL(raw []byte) (k mediaKind, body []byte, ok bool) {
 	const scheme, base64 = "data:", ";base64"
-	if len(raw) < len(scheme) || raw[0] != 'd' && raw[0] != 'D' && raw[0] != '\\' {
+	if !mayBeURL(raw) {
 		return mediaUnknown, nil, false
 	}
 	var head [160]byte // longer media types are not data URLs anyone sends
@@ -220,6 +220,11 @@ func dataURL(raw []byte) (k mediaKind, body []byte, ok bool) {
 		return k, raw[i:], true
 	}
 	return mediaUnknown, nil, false
+}
+
+// mayBeURL is false for nearly all strings that are not data URLs, at a glance.
+func mayBeURL(raw []byte) bool {
+	return len(raw) > 5 && (raw[4] == ':' && raw[0]|0x20 == 'd' || raw[0] == '\\')
 }
 
 // minBase64 is the length from which an unnamed string is asked whether it is
