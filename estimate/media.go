@@ -186,8 +186,8 @@ func mimeKind(mime []byte) mediaKind {
 // film in any encoding. Text that happens to begin with "data:" is none.
 func dataURL(raw []byte) (k mediaKind, body []byte, ok bool) {
 	const scheme, base64 = "data:", ";base64"
-	if !mayBeURL(raw) {
-		return mediaUnknown, nil, false
+	if len(raw) < len(scheme) || raw[0]|0x20 != 'd' && raw[0] != '\\' {
+		return mediaUnknown, nil, false // nearly every string, at a glance
 	}
 	var head [160]byte // longer media types are not data URLs anyone sends
 	n, i := 0, 0
@@ -220,11 +220,6 @@ func dataURL(raw []byte) (k mediaKind, body []byte, ok bool) {
 		return k, raw[i:], true
 	}
 	return mediaUnknown, nil, false
-}
-
-// mayBeURL is false for nearly all strings that are not data URLs, at a glance.
-func mayBeURL(raw []byte) bool {
-	return len(raw) > 5 && (raw[4] == ':' && raw[0]|0x20 == 'd' || raw[0] == '\\')
 }
 
 // minBase64 is the length from which an unnamed string is asked whether it is

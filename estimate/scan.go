@@ -128,24 +128,16 @@ func (s *scanner) run() {
 			i++
 		case '"':
 			start := i + 1
-			var end int
-			chars, closed := int64(-1), true
-			if p, _ := f.how(); p == asContent && !f.key && !mayBeURL(b[start:]) {
-				end, chars, closed = textEnd(b, start)
-			} else if end = stringEnd(b, start); end < 0 {
-				end, closed = len(b), false
-			}
-			if !closed { // cut short: the rest belongs to it
+			end := stringEnd(b, start)
+			if end < 0 { // cut short: the rest belongs to it
 				s.broken = true
+				end = len(b)
 			}
 			i = end + 1
-			switch {
-			case f.key:
+			if f.key {
 				f.key = false
 				s.name(f, start, end)
-			case chars >= 0:
-				s.counted(b[start:end], chars)
-			default:
+			} else {
 				s.stringValue(f, b[start:end], start)
 			}
 		case '{', '[':
@@ -530,17 +522,13 @@ func (s *scanner) tokens(raw []byte) {
 
 // text counts a text of the prompt.
 func (s *scanner) text(raw []byte) {
-	s.counted(raw, characters(raw))
-}
-
-// counted is text of which the characters are known.
-func (s *scanner) counted(raw []byte, chars int64) {
 	if len(raw) == 0 {
 		return
 	}
 	s.tokens(raw)
-	s.t.chars += chars
-	s.t.quarters += ceilDiv(chars, 4)
+	n := characters(raw)
+	s.t.chars += n
+	s.t.quarters += ceilDiv(n, 4)
 }
 
 // textOrURL counts a string, unless the whole of it is a data URL.

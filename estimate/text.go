@@ -76,80 +76,42 @@ func nextRune(raw []byte) (r rune, width int) {
 	return utf8.RuneError, 2
 }
 
-// textEnd is stringEnd for text, and counts the characters that the text stands
-// for on the way: one for each escape, and of UTF-8 all bytes but the
-// continuations. end is len(b) and closed false if no quote closes the string.
-//
-// It looks at eight bytes at a time. For a word x, (x-0x01..01) &^ x & 0x80..80
-// has its lowest set bit in the lowest byte of x that is zero; x is the word with
-// the byte that is looked for taken out by exclusive or.
-func textEnd(b []byte, start int) (end int, chars int64, closed bool) {
-	const (
-		low   = 0x0101010101010101
-		high  = 0x8080808080808080
-		quote = '"' * low
-		slash = '\\' * low
-	)
-	i := start
-	var dropped int // bytes that are no character of their own
-	for i+8 <= len(b) {
-		w := binary.LittleEndian.Uint64(b[i:])
-		q, s := w^quote, w^slash
-		found := ((q-low)&^q | (s-low)&^s) & high
-		if found == 0 {
-			if w&high != 0 {
-				dropped += bits.OnesCount64(w &^ (w << 1) & high)
-			}
-			i += 8
-			continue
+// characters counts the characters that raw stands for: the inside of a JSON
+// string, or JSON with strings in it. An escape is one, and of UTF-8 all bytes
+// but the continuations are.
+func characters(raw []byte) int64 {
+	n := int64(len(raw) - continuations(raw))
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return n
 		}
-		at := bits.TrailingZeros64(found) &^ 7
-		if before := w & (1<<at - 1); before&high != 0 {
-			dropped += bits.OnesCount64(before &^ (before << 1) & high)
+		width := 2
+		if i+1 < len(raw) && raw[i+1] == 'u' {
+			_, width = nextRune(raw[i:])
 		}
-		i += at / 8
-		if b[i] == '"' {
-			return i, int64(i - start - dropped), true
-		}
-		width := escapeWidth(b[i:])
-		dropped += width - 1
-		i += width
+		width = min(width, len(raw)-i)
+		n -= int64(width - 1)
+		raw = raw[i+width:]
 	}
-	for i < len(b) {
-		width := 1
-		switch c := b[i]; {
-		case c == '"':
-			return i, int64(i - start - dropped), true
-		case c == '\\':
-			width = escapeWidth(b[i:])
-			dropped += width - 1
-		case c&0xC0 == 0x80:
-			dropped++
-		}
-		i += width
-	}
-	return i, int64(i - start - dropped), false
 }
 
-// escapeWidth is the width of the escape at the beginning of b, no more than
-// len(b).
-func escapeWidth(b []byte) int {
-	if len(b) >= 2 && b[1] == 'u' {
-		_, width := nextRune(b)
-		return width
+// continuations counts the bytes of the form 10xxxxxx, of which plain ASCII has
+// none: 32 bytes at a time are asked for a high bit.
+func continuations(b []byte) (n int) {
+	const high = 0x8080808080808080
+	for len(b) >= 32 {
+		w0, w1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		w2, w3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		if (w0|w1|w2|w3)&high != 0 {
+			n += bits.OnesCount64(w0&^(w0<<1)&high) + bits.OnesCount64(w1&^(w1<<1)&high) +
+				bits.OnesCount64(w2&^(w2<<1)&high) + bits.OnesCount64(w3&^(w3<<1)&high)
+		}
+		b = b[32:]
 	}
-	return min(2, len(b))
-}
-
-// characters counts the characters that raw stands for: text, or JSON with
-// strings in it.
-func characters(raw []byte) (n int64) {
-	for i := 0; i < len(raw); {
-		end, chars, closed := textEnd(raw, i)
-		n += chars
-		if i = end; closed {
-			n++ // the quote itself
-			i++
+	for _, c := range b {
+		if c&0xC0 == 0x80 {
+			n++
 		}
 	}
 	return n
