@@ -508,7 +508,7 @@ func (s *scanner) stretch(raw []byte, p place) {
 		return
 	}
 	s.tokens(raw)
-	n := runesJSON(raw)
+	n := characters(raw)
 	s.t.chars += n
 	s.t.structure += n
 }
@@ -526,7 +526,7 @@ func (s *scanner) text(raw []byte) {
 		return
 	}
 	s.tokens(raw)
-	n := runesJSON(raw)
+	n := characters(raw)
 	s.t.chars += n
 	s.t.quarters += ceilDiv(n, 4)
 }

@@ -2,6 +2,8 @@ package estimate
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -72,6 +74,47 @@ func nextRune(raw []byte) (r rune, width int) {
 		return utf8.RuneError, 6
 	}
 	return utf8.RuneError, 2
+}
+
+// characters counts the characters that raw stands for: the inside of a JSON
+// string, or JSON with strings in it. An escape is one, and of UTF-8 all bytes
+// but the continuations are.
+func characters(raw []byte) int64 {
+	n := int64(len(raw) - continuations(raw))
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return n
+		}
+		width := 2
+		if i+1 < len(raw) && raw[i+1] == 'u' {
+			_, width = nextRune(raw[i:])
+		}
+		width = min(width, len(raw)-i)
+		n -= int64(width - 1)
+		raw = raw[i+width:]
+	}
+}
+
+// continuations counts the bytes of the form 10xxxxxx, of which plain ASCII has
+// none: 32 bytes at a time are asked for a high bit.
+func continuations(b []byte) (n int) {
+	const high = 0x8080808080808080
+	for len(b) >= 32 {
+		w0, w1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		w2, w3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		if (w0|w1|w2|w3)&high != 0 {
+			n += bits.OnesCount64(w0&^(w0<<1)&high) + bits.OnesCount64(w1&^(w1<<1)&high) +
+				bits.OnesCount64(w2&^(w2<<1)&high) + bits.OnesCount64(w3&^(w3<<1)&high)
+		}
+		b = b[32:]
+	}
+	for _, c := range b {
+		if c&0xC0 == 0x80 {
+			n++
+		}
+	}
+	return n
 }
 
 func hex4(b []byte) (rune, bool) {
