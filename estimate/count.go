@@ -7,12 +7,19 @@ import (
 	"unicode/utf8"
 )
 
+//go:generate go run ./internal/fit weights -o weights_table.go
+//go:generate go run ./internal/fit errors -o testdata/corpus/ERRORS.md
+
 // Count estimates what text costs, in milli-tokens of the [O200k] family.
 //
 // It is one pass over the bytes: a weight from a table for each character,
-// by what stands before it. It does not allocate. The published error by
-// language is in testdata/corpus/ERRORS.md. Bytes that are not UTF-8 weigh as
+// by what stands before it. It does not allocate. The error by language is
+// published in testdata/corpus/ERRORS.md. Bytes that are not UTF-8 weigh as
 // U+FFFD each, which is what tokenizers and encoding/json turn them into.
+//
+// The result is never negative. More text never costs less, and the parts of a text,
+// cut between characters, cost together what the whole does, give or take
+// eight tokens a cut.
 func Count(text []byte) int64 { return CountFor(O200k, text) }
 
 // CountFor is [Count] with the weights of a family.

@@ -21,13 +21,9 @@ const (
 // two on unknown ground, and a [Calibrator] learns the rest from usage.
 func FamilyOf(model string) Family {
 	model = strings.TrimPrefix(model, "ft:")
-	for _, p := range [...]string{"gpt-4o", "gpt-4.1", "gpt-4.5"} {
-		if strings.HasPrefix(model, p) {
-			return O200k
-		}
-	}
-	for _, p := range [...]string{"gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002"} {
-		if strings.HasPrefix(model, p) {
+	for _, p := range [...]string{"gpt-4", "gpt-3.5", "gpt-3.5-turbo", "gpt-35-turbo", "text-embedding-3", "text-embedding-ada-002"} {
+		rest, ok := strings.CutPrefix(model, p)
+		if ok && (rest == "" || rest[0] == '-' || rest[0] == ':') {
 			return CL100k
 		}
 	}

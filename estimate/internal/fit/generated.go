@@ -58,7 +58,7 @@ func generated() []generatedKind {
 		}},
 		{"json-compact", ",", func() string {
 			return fmt.Sprintf(`{"%sId":"%x","%s_%s":%d,"is%s%s":%v,"at":"%s","%s":null}`,
-				word(), raw(6), word(), word(), r.IntN(1e5), strings.Title(word()), strings.Title(word()), r.IntN(2) == 0, date(), word())
+				word(), raw(6), word(), word(), r.IntN(1e5), capital(word()), capital(word()), r.IntN(2) == 0, date(), word())
 		}},
 		{"json-numbers", ", ", func() string { return fmt.Sprint(r.IntN(pickInt(r, 10, 1000, 100000, 1e7))) }},
 		{"json-floats", ",", func() string { return fmt.Sprintf("%.*f", 1+r.IntN(8), r.NormFloat64()*10) }},
@@ -104,7 +104,7 @@ func generated() []generatedKind {
 		{"identifiers", pick("\n"), func() string {
 			switch r.IntN(3) {
 			case 0:
-				return word() + strings.Title(word()) + strings.Title(word()) + "()"
+				return word() + capital(word()) + capital(word()) + "()"
 			case 1:
 				return word() + "_" + word() + "_" + word()
 			}
@@ -160,6 +160,8 @@ func generated() []generatedKind {
 	}
 	return out
 }
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func pickInt(r *rand.Rand, n ...int) int { return n[r.IntN(len(n))] }
 

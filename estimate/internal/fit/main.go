@@ -45,10 +45,6 @@ func command(args []string) error {
 		return err
 	}
 	switch verb {
-	case "explore":
-		big, _ := corpus.Read(*other)
-		explore(pieces, big, *out != "")
-		return nil
 	case "weights":
 		src, err := tableSource(fitAll(pieces, *without))
 		if err != nil {
