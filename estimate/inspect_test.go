@@ -355,8 +355,8 @@ func TestNotUnderstood(t *testing.T) {
 		if r.Understood {
 			t.Errorf("understood %.30q...", body)
 		}
-		if r.Input < 1000 || r.Input > 1100 {
-			t.Errorf("%.30q...: %d tokens, want about a quarter of %d bytes", body, r.Input, len(body))
+		if r.Input < 1000 || r.Input > 1500 {
+			t.Errorf("%.30q...: %d tokens, want a quarter of %d bytes, or what was found if that is more", body, r.Input, len(body))
 		}
 	}
 	if r := Inspect(nil, Options{}); r.Understood || r.Input != 0 || r.Choices != 1 || r.Kind != "unknown" {

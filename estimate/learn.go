@@ -97,9 +97,8 @@ type Output struct {
 }
 
 const (
-	firstAnswers  = 10  // before as many, Expect does not know
-	firstExpected = 512 // tokens expected then
-	maxOutput     = 1 << 40
+	firstAnswers = 10 // before as many nothing is known
+	maxOutput    = 1 << 40
 )
 
 // Observe learns from one answer of a model: its output tokens, reasoning
@@ -115,23 +114,32 @@ func (o *Output) Observe(model string, output int64) {
 	}
 }
 
-// Expect returns the output tokens to expect of the next answer of a model: the
-// mean of the last 32 answers, but no more than three quarters of them reached,
-// so that a few long ones do not set it; and no more than limit, the
-// request's own cap (0 = not stated). Before ten answers it is 512, or limit if that
-// is less. It is at least 1 unless limit says otherwise.
-func (o *Output) Expect(model string, limit int64) int64 {
-	expect := int64(firstExpected)
+// Learned returns how many output tokens an answer of a model has: the mean of
+// the last 32, but no more than three quarters of them reached, so that a few
+// long ones do not set it; at least 1. Before ten answers it is 0: not known.
+func (o *Output) Learned(model string) int64 {
 	o.models.mu.Lock()
-	if w := o.models.get(model); w != nil && w.n >= firstAnswers {
-		sum := int64(0) // at most 32 * 2^40
-		for _, v := range w.at[:w.n] {
-			sum += v
-		}
-		mean := (sum + int64(w.n) - 1) / int64(w.n)
-		expect = max(min(mean, w.quantile(75)), 1)
+	defer o.models.mu.Unlock()
+	w := o.models.get(model)
+	if w == nil || w.n < firstAnswers {
+		return 0
 	}
-	o.models.mu.Unlock()
+	sum := int64(0) // at most 32 * 2^40
+	for _, v := range w.at[:w.n] {
+		sum += v
+	}
+	mean := (sum + int64(w.n) - 1) / int64(w.n)
+	return max(min(mean, w.quantile(75)), 1)
+}
+
+// Expect returns the output tokens to expect of the next answer of a model: what
+// was [Output.Learned], or [FirstOutput] before that, but no more than limit, the
+// request's own cap (0 = not stated).
+func (o *Output) Expect(model string, limit int64) int64 {
+	expect := o.Learned(model)
+	if expect == 0 {
+		expect = FirstOutput
+	}
 	if limit > 0 {
 		expect = min(expect, limit)
 	}

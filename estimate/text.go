@@ -57,15 +57,15 @@ func nextRune(raw []byte) (r rune, width int) {
 	case 't':
 		return '\t', 2
 	case 'u':
-		r, ok := hex4(raw[2:])
-		if !ok {
+		r := hex4(raw[2:])
+		if r < 0 {
 			return utf8.RuneError, 2
 		}
 		if !utf16.IsSurrogate(r) {
 			return r, 6
 		}
 		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
-			if low, ok := hex4(raw[8:]); ok {
+			if low := hex4(raw[8:]); low >= 0 {
 				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 					return pair, 12
 				}
@@ -115,27 +115,6 @@ func continuations(b []byte) (n int) {
 		}
 	}
 	return n
-}
-
-func hex4(b []byte) (rune, bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }
 
 // stringEnd returns the index of the quote that closes the string whose inside
