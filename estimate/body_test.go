@@ -93,6 +93,8 @@ func TestBytes(t *testing.T) {
 		{"plain reader", reader(iotest.OneByteReader(strings.NewReader(text))), 700, 700, text, true},
 		{"plain reader, size not known", reader(iotest.HalfReader(strings.NewReader(text))), -1, 700, text, true},
 		{"plain reader, not known, too large", reader(iotest.HalfReader(strings.NewReader(text))), -1, 699, "", false},
+		{"plain reader, length left at 0", reader(iotest.HalfReader(strings.NewReader(text))), 0, 700, text, true},
+		{"length left at 0", reader(strings.NewReader(text)), 0, 700, text, true},
 		{"plain reader, shorter than it says", reader(iotest.HalfReader(strings.NewReader(text))), 900, 900, text, true},
 		{"plain reader fails", reader(iotest.ErrReader(failing)), 700, 700, "", false},
 		{"plain reader fails, size not known", reader(iotest.ErrReader(failing)), -1, 700, "", false},

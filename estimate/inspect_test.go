@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -408,6 +409,25 @@ func TestLinear(t *testing.T) {
 		}
 		checkSane(t, r, len(body))
 	}
+}
+
+// TestConcurrent: scanners are reused, and nothing of one body is left for another.
+func TestConcurrent(t *testing.T) {
+	var want []Request
+	for _, s := range seeds {
+		want = append(want, Inspect([]byte(s), Options{}))
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i, s := range seeds {
+				if got := Inspect([]byte(s), Options{}); got != want[i] {
+					t.Errorf("%s: %+v, alone %+v", s, got, want[i])
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestCounter: a Counter is asked for the model wherever the model stands, and a

@@ -320,6 +320,21 @@ func TestPlainTextStaysText(t *testing.T) {
 	}
 }
 
+// TestSeveralInOnePart: payloads that share a part are all charged.
+func TestSeveralInOnePart(t *testing.T) {
+	image := pngBase64(1024, 1024, 4000)
+	for body, want := range map[string]int64{
+		`{"model":"m","messages":[{"content":"hi","images":["` + image + `","` + image + `","` + image + `"]}]}`:   3,
+		`{"model":"m","prompt":"hi","images":["` + image + `","` + image + `"]}`:                                   2,
+		`{"messages":[{"content":["data:image/png;base64,` + image + `","data:image/png;base64,` + image + `"]}]}`: 2,
+		`{"messages":[{"content":[{"image_url":{"url":"https://a.b/c"},"source":{"data":"` + image + `"}}]}]}`:     2,
+	} {
+		if r := Inspect([]byte(body), Options{}); r.Images != want || r.ImageTokens != 765*want {
+			t.Errorf("%.60s...: %d images of %d tokens, want %d", body, r.Images, r.ImageTokens, want)
+		}
+	}
+}
+
 // TestSound prices sound by the model and, for WAV, by its own header.
 func TestSound(t *testing.T) {
 	wav := make([]byte, 44+3*48_000)

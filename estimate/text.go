@@ -141,21 +141,30 @@ func stringEnd(b []byte, start int) int {
 	}
 }
 
-// sameKey reports whether two raw keys mean the same name. It stops at the
-// first difference and copies nothing.
-func sameKey(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	for len(a) > 0 && len(b) > 0 {
-		ra, wa := nextRune(a)
-		rb, wb := nextRune(b)
-		if ra != rb {
+// isPlain reports whether a raw name has neither escapes nor bytes above ASCII.
+func isPlain(raw []byte) bool {
+	for _, c := range raw {
+		if c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
-		a, b = a[wa:], b[wb:]
 	}
-	return len(a) == 0 && len(b) == 0
+	return true
+}
+
+// sameKey reports whether two raw names mean the same, and how many bytes it
+// looked at. It stops at the first difference and copies nothing.
+func sameKey(a, b []byte) (same bool, compared int) {
+	rest := len(a)
+	for rest > 0 && len(b) > 0 {
+		ra, wa := nextRune(a[len(a)-rest:])
+		rb, wb := nextRune(b)
+		if ra != rb {
+			break
+		}
+		rest -= wa
+		b = b[wb:]
+	}
+	return rest == 0 && len(b) == 0, len(a) - rest + 1
 }
 
 // integer reads a count as JSON may hold it: 100, 100.0, 1e2, or the same inside
