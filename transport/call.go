@@ -164,7 +164,7 @@ func (c *call) settle(r usage.Result) {
 		c.account.settle(0, 0)
 	default:
 		whole := c.complete || r.Complete
-		in, out := t.prices.actual(&c.priced, r, whole, t.rule())
+		in, out := t.prices.actual(&c.priced, r, whole, t.rule(c.priced.request.Model))
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r, whole)
 		t.doubt.ended(&c.priced, in, out)
