@@ -19,7 +19,7 @@ func ExampleCount() {
 	}
 	// Output:
 	// 15 tokens, 15 by four characters a token
-	// 17 tokens, 4 by four characters a token
+	// 18 tokens, 4 by four characters a token
 }
 
 // A provider whose tokenizer counts a quarter more than the weights.

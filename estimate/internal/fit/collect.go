@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"html"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -116,6 +118,14 @@ func collect(args []string) error {
 			}
 			add("code", k.Name(), cut, *pieces*3/2)
 		}
+	}
+	chat := chats()
+	for _, lang := range slices.Sorted(maps.Keys(chat)) {
+		var cut [][]byte
+		for _, t := range chat[lang] {
+			cut = append(cut, []byte(t))
+		}
+		add("chat", lang, cut, 0)
 	}
 	for _, d := range generated() {
 		add("data", d.kind, d.pieces, 0)

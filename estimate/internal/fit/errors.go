@@ -226,7 +226,10 @@ func title(p corpus.Piece) string {
 		return p.Kind
 	}
 	code := p.Kind
-	if p.Source == "handbook" && code != "zh-CN" && code != "zh-TW" {
+	switch {
+	case p.Source == "chat" && code == "zh":
+		code = "zh-CN"
+	case p.Source == "handbook" && code != "zh-CN" && code != "zh-TW":
 		code = code[:2]
 	}
 	if name := languages[code]; name != "" {
@@ -292,9 +295,9 @@ som: Somali
 hat_popular: Haitian Creole
 vie vi: Vietnamese
 rus ru: Russian
-ukr: Ukrainian
+ukr uk: Ukrainian
 bel: Belarusian
-bul: Bulgarian
+bul bg: Bulgarian
 mkd: Macedonian
 srp_cyrl: Serbian (Cyrillic)
 kaz: Kazakh
@@ -308,7 +311,7 @@ urd: Urdu
 ckb: Kurdish (Sorani)
 heb: Hebrew
 ydd: Yiddish
-hin: Hindi
+hin hi: Hindi
 mar: Marathi
 nep: Nepali
 ben: Bengali

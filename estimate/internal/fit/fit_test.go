@@ -106,10 +106,12 @@ func TestPiecesOfBothHalves(t *testing.T) {
 // A weight that was never seen is that of its family, not nothing.
 func TestEveryCharacterCosts(t *testing.T) {
 	for r := rune(0); r <= 0x10ffff; r++ {
-		if r == 0xd800 {
-			r = 0xe000
+		if r >= 0x800 {
+			r |= 63 // the last of those that share a weight
 		}
 		switch {
+		case r >= 0xd800 && r < 0xe000: // surrogates
+			continue
 		case r >= '0' && r <= '9', r == ' ', r == '\t', r == '\n', r == '\r':
 			continue // judged by where they stand
 		}
@@ -128,7 +130,7 @@ func TestB074_DenseDigits(t *testing.T) {
 	var pieces []corpus.Piece
 	r := rand.New(rand.NewPCG(20, 74))
 	for _, sep := range []string{",", ", ", ",\n  "} {
-		for _, n := range []int{10, 100, 1000, 10_000, 1_000_000, 100_000_000} {
+		for _, n := range []int{10, 1000, 100_000_000} {
 			var b bytes.Buffer
 			for i := range 2000 {
 				if i > 0 {
