@@ -85,17 +85,17 @@ func worthIt(resp *http.Response) bool {
 	return s >= 500
 }
 
-type answer int8
+type advice int8
 
 const (
-	no answer = iota - 1
+	no advice = iota - 1
 	unsaid
 	yes
 )
 
 // shouldRetry reads x-should-retry: "true" or "false", anything else is unsaid. Of
 // several lines that disagree, the one that forbids counts.
-func shouldRetry(h http.Header) answer {
+func shouldRetry(h http.Header) advice {
 	a := unsaid
 	for _, v := range h["X-Should-Retry"] {
 		switch v = strings.TrimSpace(v); {
