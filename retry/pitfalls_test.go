@@ -239,7 +239,8 @@ func TestPitfall07_ThePoolIsNotFlushed(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		mk(&flushed{RoundTripper: play(fail(errReset))}, 2, time.Minute).RoundTrip(post(ctx, t, chat))
+		base.RoundTripper = play(fail(errReset))
+		mk(base, 2, 500*time.Millisecond).RoundTrip(post(ctx, t, chat))
 		if base.n > 0 {
 			return fmt.Sprint(base.n, " times")
 		}
