@@ -173,3 +173,23 @@ func pack(s string) string {
 }
 
 func logTo(w io.Writer) *log.Logger { return log.New(w, "", 0) }
+
+// paced is a body that comes in pieces, one every pace.
+type paced struct {
+	data   []byte
+	piece  int
+	pace   time.Duration
+	closes int
+}
+
+func (b *paced) Read(p []byte) (int, error) {
+	time.Sleep(b.pace)
+	if len(b.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), b.piece)], b.data)
+	b.data = b.data[n:]
+	return n, nil
+}
+
+func (b *paced) Close() error { b.closes++; return nil }

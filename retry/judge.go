@@ -56,6 +56,10 @@ func (c *call) judge() bool {
 			c.reason = Refused
 			return false
 		}
+		if hasEnded(c.req) { // while the body was read: nothing is announced any more
+			c.end(c.req.Context())
+			return false
+		}
 	}
 	if c.reason = c.fits(order, ordered); c.reason != Answered {
 		return false
@@ -115,7 +119,7 @@ func (c *call) readRefusal(order time.Duration) (more time.Duration, ok bool) {
 		c.resp.Body = http.NoBody
 	}
 	planned := max(order, c.t.opts.MinBackoff)
-	c.refusal = hold(c.resp.Body, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
+	c.refusal = hold(c.resp.Body, c.resp.ContentLength, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
 	c.resp.Body = c.refusal
 	seen := c.refusal.seen()
 	c.verdict = refusal.Classify(c.resp.StatusCode, plain(c.resp.Header, seen))
