@@ -68,6 +68,19 @@ func TestJitterGivesWayToTheDeadline(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 			cancel()
+			s = play(answer(429, "", "Retry-After", "2"), answer(200, ""))
+			o := Options{MinBackoff: time.Minute, MaxBackoff: time.Minute, MaxElapsed: 2*time.Second + 2*time.Millisecond}
+			r = send(t, mustNew(t, s, o), post(t.Context(), t, chat))
+			if r.status != 200 || r.elapsed < 2*time.Second || r.elapsed > o.MaxElapsed {
+				t.Fatalf("MaxElapsed: %+v", r)
+			}
+		}
+		// At the deadline is too late.
+		s := play(answer(429, "", "Retry-After", "2"))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if r := send(t, mustNew(t, s, Options{}), post(ctx, t, chat)); r.status != 429 || r.elapsed != 0 {
+			t.Errorf("%+v", r)
 		}
 	})
 }
