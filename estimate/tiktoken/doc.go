@@ -45,34 +45,38 @@
 //
 // # Cost
 //
-// Measured with Go 1.26 on two shared cores, best of several runs; the ratios
-// say more than the speeds.
+// Measured with Go 1.26 on two busy cores, the best of several runs; trust the
+// ratios more than the speeds. In MB/s, and allocations for 100 kB:
 //
-//	o200k_base, 100 kB      Count                   tiktoken-go
-//	English                 139 MB/s    0 allocs    3.5 MB/s    116,000 allocs
-//	Go source                68 MB/s    0 allocs    2.9 MB/s    151,000 allocs
-//	JSON, logs and base64    28 MB/s    0 allocs    0.9 MB/s    271,000 allocs
-//	Russian                  20 MB/s    0 allocs    2.6 MB/s     65,000 allocs
-//	Chinese                  15 MB/s    0 allocs    3.2 MB/s     31,000 allocs
-//	a sentence, 77 bytes      2 µs      0 allocs     47 µs          104 allocs
+//	100 kB                Count                       tiktoken-go
+//	                      o200k_base  cl100k_base     o200k_base  cl100k_base
+//	English                86          61   0 allocs     3.3         4.2   129,000 allocs
+//	Go source              78          53   0            3.2         3.5   151,000
+//	JSON, logs, base64     43          45   0            1.7         2.6   271,000
+//	Russian                24          18   0            4.5         5.1    65,000
+//	Chinese                14          18   0            3.9         4.7    31,000
+//	a sentence            1.0 µs            0             40 µs               104
 //
 //	go test ./estimate/tiktoken -run xxx -bench 'Count|Short|JSON' -benchmem
 //
-// Runs that are one piece, such as 1 MB of one letter, of spaces, of Chinese
-// without punctuation, of emoji, of combining marks or of random letters, are
-// counted at WORST or more, and at the same speed as 64 kB of them:
+// Runs that are one piece, such as 1 MB of one letter (27 MB/s), of spaces (23), of
+// Chinese without punctuation (13), of emoji (19), of combining marks (32) or of
+// random letters (12), are counted as fast as 64 kB of them. The slowest input
+// known is invalid UTF-8, 6 MB/s, as each byte stands for three.
 //
 //	go test ./estimate/tiktoken -run xxx -bench B062
 //
 // Memory and time to build, once in a process:
 //
-//	o200k_base     5.0 MB kept    8.0 MB allocated    55 ms
-//	cl100k_base    2.6 MB         4.0 MB              13 ms
+//	o200k_base     5.0 MB kept    8.0 MB allocated    27 ms
+//	cl100k_base    2.6 MB         4.0 MB              10 ms
 //	p50k_base      1.4 MB         2.2 MB               6 ms
-//	r50k_base      1.4 MB         2.1 MB               7 ms
+//	r50k_base      1.4 MB         2.1 MB               6 ms
 //
 //	go test ./estimate/tiktoken -run xxx -bench Build -benchmem
 //
 // A count in progress uses about 300 kB of scratch memory at most, pooled, unless
-// a single piece of invalid UTF-8 or of escaped JSON is longer than that.
+// a single piece of invalid UTF-8 or of escaped JSON is longer than that. It would
+// use more, and take longer by the logarithm of the piece, if the windows in which
+// a long piece is merged did not agree; no piece is known for which they do not.
 package tiktoken

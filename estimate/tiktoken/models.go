@@ -101,14 +101,12 @@ func modelEncoding(model string) (Encoding, bool) {
 // ("openai/gpt-4o"), the mark of a fine-tuned model and what follows the model in
 // it ("ft:gpt-4o-2024-08-06:org::id", in the older form "davinci:ft-org-2023").
 func baseModel(model string) string {
-	model = model[strings.LastIndexByte(model, '/')+1:]
-	if len(model) >= 3 && strings.EqualFold(model[:3], "ft:") {
-		model = model[3:]
+	name, rest, _ := strings.Cut(model, ":")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if strings.EqualFold(name, "ft") {
+		name, _, _ = strings.Cut(rest, ":")
 	}
-	if i := strings.IndexByte(model, ':'); i >= 0 {
-		model = model[:i]
-	}
-	return model
+	return name
 }
 
 // fits tells whether a row's name stands for the model, letter case ignored.

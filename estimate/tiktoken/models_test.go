@@ -73,6 +73,9 @@ func TestEncodingOfModels(t *testing.T) {
 		{"B060", "ft:davinci-002:org::id", CL100kBase, true},
 		{"B060", "davinci:ft-org-2023-01-01", R50kBase, true},
 		{"B060", "openai/gpt-4o:free", O200kBase, true},
+		{"B060", "ft:gpt-4o:org/team::id", O200kBase, true},
+		{"B060", "openai/ft:gpt-4:org::id", CL100kBase, true},
+		{"B060", "FT:gpt-4-0613:org::id", CL100kBase, true},
 
 		{"Azure", "gpt-35-turbo", CL100kBase, true},
 		{"Azure", "gpt-35-turbo-16k", CL100kBase, true},
