@@ -57,7 +57,7 @@ func nextRune(raw []byte) (r rune, width int) {
 	case 't':
 		return '\t', 2
 	case 'u':
-		r, ok := hex4(raw[2:])
+		r, ok := codeUnit(raw[2:])
 		if !ok {
 			return utf8.RuneError, 2
 		}
@@ -65,7 +65,7 @@ func nextRune(raw []byte) (r rune, width int) {
 			return r, 6
 		}
 		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
-			if low, ok := hex4(raw[8:]); ok {
+			if low, ok := codeUnit(raw[8:]); ok {
 				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 					return pair, 12
 				}
@@ -117,7 +117,7 @@ func continuations(b []byte) (n int) {
 	return n
 }
 
-func hex4(b []byte) (rune, bool) {
+func codeUnit(b []byte) (rune, bool) {
 	if len(b) < 4 {
 		return 0, false
 	}
