@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const prose = `The limiter asks the ledger for credit, \"waits\" its turn, and only then lets the request go; what was too much comes back.\n`
+const chatProse = `The limiter asks the ledger for credit, \"waits\" its turn, and only then lets the request go; what was too much comes back.\n`
 
 func chatBody(messages, repeat, tools int) []byte {
 	var b strings.Builder
@@ -19,7 +19,7 @@ func chatBody(messages, repeat, tools int) []byte {
 		if i%2 == 1 {
 			role = "assistant"
 		}
-		fmt.Fprintf(&b, `,{"role":%q,"content":"%s"}`, role, strings.Repeat(prose, repeat))
+		fmt.Fprintf(&b, `,{"role":%q,"content":"%s"}`, role, strings.Repeat(chatProse, repeat))
 	}
 	b.WriteString(`],"tools":[`)
 	for i := range tools {
@@ -45,14 +45,15 @@ func benchBodies() []struct {
 		name string
 		body []byte
 	}{
-		{"chat4kB", chatBody(6, 3, 4)},
+		{"chat4kB", chatBody(8, 4, 0)},
+		{"tools4kB", chatBody(2, 1, 13)},
 		{"chat200kB", chatBody(60, 25, 4)},
 		{"image4MB", imageBody(4 << 20)},
 	}
 }
 
-// BenchmarkFloor is the fastest look at every byte.
-func BenchmarkFloor(b *testing.B) {
+// BenchmarkInspectFloor is the fastest look at every byte.
+func BenchmarkInspectFloor(b *testing.B) {
 	for _, bb := range benchBodies() {
 		b.Run(bb.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bb.body)))
@@ -63,8 +64,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// BenchmarkStructure is the pass without the counting of text.
-func BenchmarkStructure(b *testing.B) {
+// BenchmarkInspectStructure is the pass without the counting of text.
+func BenchmarkInspectStructure(b *testing.B) {
 	for _, bb := range benchBodies() {
 		b.Run(bb.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bb.body)))
@@ -89,8 +90,8 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodingJSON is what the standard library takes to fill a struct.
-func BenchmarkEncodingJSON(b *testing.B) {
+// BenchmarkInspectEncodingJSON is what the standard library takes to fill a struct.
+func BenchmarkInspectEncodingJSON(b *testing.B) {
 	for _, bb := range benchBodies() {
 		b.Run(bb.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bb.body)))

@@ -8,9 +8,11 @@ import (
 	"github.com/tripmeter/tripmeter/estimate"
 )
 
-// One token a word, for a count that a reader can check.
-func words(string) func([]byte) int64 {
-	return func(raw []byte) int64 { return 1000 * int64(len(strings.Fields(string(raw)))) }
+// words counts one token a word, which a reader can check.
+type words struct{}
+
+func (words) CountJSON(model string, raw []byte) int64 {
+	return int64(len(strings.Fields(string(raw))))
 }
 
 func ExampleInspect() {
@@ -20,7 +22,7 @@ func ExampleInspect() {
 		"max_completion_tokens": 300,
 		"n": 2
 	}`
-	r := estimate.Inspect([]byte(body), estimate.Options{Counter: words})
+	r := estimate.Inspect([]byte(body), estimate.Options{Counter: words{}})
 	fmt.Println(r.Kind, r.Model)
 	fmt.Println("prompt:", r.Input) // 5 words, the role, 3 for the message, 3 for the answer's head
 	fmt.Println("output:", r.Choices, "times at most", r.OutputCap)
@@ -37,7 +39,7 @@ func ExampleBody() {
 		panic(err)
 	}
 	r := estimate.Body(req.GetBody, req.Header.Get("Content-Type"), req.ContentLength,
-		estimate.Options{Path: req.URL.Path, Counter: words})
+		estimate.Options{Path: req.URL.Path, Counter: words{}})
 	fmt.Println(r.Kind, r.Input, r.OutputCap)
 	// Output: completions 4 16
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// texts inspects a body and returns what was counted as text, in order.
-func texts(body, path string) (Request, []string) {
+// promptTexts inspects a body and returns what was counted as text, in order.
+func promptTexts(body, path string) (Request, []string) {
 	var found []string
 	r := inspect([]byte(body), path, func(raw []byte) int64 {
 		found = append(found, string(AppendText(nil, raw)))
@@ -88,7 +88,7 @@ func TestPrompts(t *testing.T) {
 			if !json.Valid([]byte(c.body)) {
 				t.Fatal("the test's own body is not JSON")
 			}
-			r, found := texts(c.body, c.path)
+			r, found := promptTexts(c.body, c.path)
 			if !r.Understood {
 				t.Error("not understood")
 			}
@@ -260,7 +260,7 @@ func TestB074_NumbersInPrompt(t *testing.T) {
 		ids[i] = strconv.Itoa(i * 7)
 	}
 	list := strings.Join(ids, ",")
-	_, found := texts(`{"prompt":"[`+list+`]"}`, "")
+	_, found := promptTexts(`{"prompt":"[`+list+`]"}`, "")
 	if len(found) != 1 || found[0] != "["+list+"]" {
 		t.Error("the text was not counted whole")
 	}
@@ -303,7 +303,7 @@ func TestB075_ToolsAndSchemasCount(t *testing.T) {
 		`{"messages":[{"content":[{"text":"hi"}]}],"toolConfig":{"tools":` + list + `}}`,
 		`{"messages":[{"content":"hi"}],"output_config":{"format":` + list + `}}`,
 	} {
-		r, _ := texts(body, "")
+		r, _ := promptTexts(body, "")
 		if int(r.Chars) < len(list) || int(r.Text) < 1000*len(list) {
 			t.Errorf("%.60s...: %d characters counted, the definitions have %d", body, r.Chars, len(list))
 		}
@@ -379,7 +379,7 @@ func TestDeep(t *testing.T) {
 		`{"foo":` + objects + `1` + ends + `,"prompt":"x"}`,
 		`{"max_tokens":` + open + shut + `,"prompt":"x"}`,
 	} {
-		r, found := texts(body, "")
+		r, found := promptTexts(body, "")
 		if !r.Understood {
 			t.Errorf("%.30s...: not understood", body)
 		}
@@ -414,13 +414,13 @@ func TestLinear(t *testing.T) {
 // TestConcurrent: scanners are reused, and nothing of one body is left for another.
 func TestConcurrent(t *testing.T) {
 	var want []Request
-	for _, s := range seeds {
+	for _, s := range bodySeeds {
 		want = append(want, Inspect([]byte(s), Options{}))
 	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			for i, s := range seeds {
+			for i, s := range bodySeeds {
 				if got := Inspect([]byte(s), Options{}); got != want[i] {
 					t.Errorf("%s: %+v, alone %+v", s, got, want[i])
 				}
@@ -430,34 +430,55 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCounter: a Counter is asked for the model wherever the model stands, and a
-// model it does not know is counted fast.
+// A countFunc is a Counter.
+type countFunc func(model string, raw []byte) int64
+
+func (f countFunc) CountJSON(model string, raw []byte) int64 { return f(model, raw) }
+
+// TestCounter: a Counter is told the model wherever the model stands, and none of
+// its answers does harm.
 func TestCounter(t *testing.T) {
-	var asked []string
-	counter := func(model string) func([]byte) int64 {
-		asked = append(asked, model)
-		if model == "unheard-of" {
-			return nil
+	for _, c := range []struct{ body, path, model string }{
+		{`{"model":"m","prompt":"x"}`, "", "m"},
+		{`{"prompt":"x","model":"m"}`, "", "m"},
+		{`{"prompt":"x"}`, "/openai/deployments/d/completions", "d"},
+		{`{"prompt":"x"}`, "", ""},
+	} {
+		r := Inspect([]byte(c.body), Options{Path: c.path, Counter: countFunc(func(model string, raw []byte) int64 {
+			if model != c.model || string(raw) != "x" {
+				t.Errorf("%s: asked for %q of %q", c.body, raw, model)
+			}
+			return 5
+		})})
+		if r.Input != 5 || r.Text != 5000 {
+			t.Errorf("%s: %d tokens, want 5", c.body, r.Input)
 		}
-		return func(raw []byte) int64 { return 5_000_000 }
 	}
-	for _, body := range []string{`{"model":"m","prompt":"x"}`, `{"prompt":"x","model":"m"}`} {
-		if r := Inspect([]byte(body), Options{Counter: counter}); r.Input != 5000 {
-			t.Errorf("%s: %d tokens, want 5000", body, r.Input)
-		}
-	}
-	body := []byte(`{"model":"unheard-of","prompt":"some words"}`)
-	if got, want := Inspect(body, Options{Counter: counter}), Inspect(body, Options{}); got != want {
-		t.Errorf("an unknown model: %+v, want the fast count %+v", got, want)
-	}
-	if !slices.Equal(asked, []string{"m", "m", "unheard-of"}) {
-		t.Errorf("asked for %q", asked)
-	}
-	for _, wild := range []int64{math.MinInt64, math.MaxInt64} {
-		r := Inspect([]byte(`{"prompt":["a","b"]}`), Options{Counter: func(string) func([]byte) int64 {
-			return func([]byte) int64 { return wild }
-		}})
+	for _, wild := range []int64{math.MinInt64, -1, math.MaxInt64} {
+		r := Inspect([]byte(`{"prompt":["a","b"]}`), Options{Counter: countFunc(func(string, []byte) int64 { return wild })})
 		checkSane(t, r, 20)
+		if wild > 0 && r.Input < math.MaxInt64/1000 || wild < 0 && r.Input != 0 {
+			t.Errorf("a count of %d makes %d tokens", wild, r.Input)
+		}
+	}
+}
+
+// TestFamilies: the fast count uses the weights of the model's family, wherever
+// the model stands.
+func TestFamilies(t *testing.T) {
+	const text = "\u9650\u6d41\u5668"
+	for _, c := range []struct {
+		model string
+		f     Family
+	}{{"gpt-4o", O200k}, {"gpt-4", CL100k}, {"openai/gpt-4", CL100k}, {"unheard-of", O200k}} {
+		for _, body := range []string{
+			`{"model":"` + c.model + `","prompt":"` + text + `"}`,
+			`{"prompt":"` + text + `","model":"` + c.model + `"}`,
+		} {
+			if r := Inspect([]byte(body), Options{}); r.Text != CountJSONFor(c.f, []byte(text)) {
+				t.Errorf("%s: %d milli-tokens, want %d", body, r.Text, CountJSONFor(c.f, []byte(text)))
+			}
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func pngBase64(w, h, size int) string {
 	return head + strings.Repeat(noise, max(size-len(head), 0)/len(noise)+1)[:max(size-len(head), 0)/4*4]
 }
 
-func encoded(t *testing.T, format string, w, h int) []byte {
+func encodedImage(t *testing.T, format string, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	var err error
@@ -46,7 +46,7 @@ func encoded(t *testing.T, format string, w, h int) []byte {
 func TestPixels(t *testing.T) {
 	for _, format := range []string{"png", "gif", "jpeg"} {
 		for _, size := range [][2]int{{1, 1}, {640, 480}, {3, 2000}} {
-			data := encoded(t, format, size[0], size[1])
+			data := encodedImage(t, format, size[0], size[1])
 			for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 				_, w, h := payload(enc.EncodeToString(data)).header()
 				if w != int64(size[0]) || h != int64(size[1]) {
@@ -56,7 +56,7 @@ func TestPixels(t *testing.T) {
 		}
 	}
 	// A JPEG with a thumbnail and a colour profile of 400 kB in front of its size.
-	data := encoded(t, "jpeg", 640, 480)
+	data := encodedImage(t, "jpeg", 640, 480)
 	long := append([]byte{}, data[:2]...)
 	for range 7 {
 		long = append(long, 0xff, 0xe2, 0xff, 0xff)
@@ -331,6 +331,28 @@ func TestSeveralInOnePart(t *testing.T) {
 	} {
 		if r := Inspect([]byte(body), Options{}); r.Images != want || r.ImageTokens != 765*want {
 			t.Errorf("%.60s...: %d images of %d tokens, want %d", body, r.Images, r.ImageTokens, want)
+		}
+	}
+}
+
+// TestLength: where only the size is known, or not even that.
+func TestLength(t *testing.T) {
+	data := strings.Repeat("q7Zt/0Xa+9PbLm3R", 16_000/16) // 12,000 bytes
+	for part, want := range map[string]int64{
+		`{"type":"input_audio","input_audio":{"data":"` + data + `","format":"mp3"}}`:                                 15,  // 1.5 s
+		`{"type":"input_audio","input_audio":{"data":"` + data + `","format":"pcm16"}}`:                               3,   // 0.25 s
+		`{"type":"input_audio","input_audio":{"data":"UklGRgAAAABXQVZF` + data[16:] + `"}}`:                           4,   // 0.375 s
+		`{"type":"audio","audio":{"id":"audio_1"}}`:                                                                   600, // 60 s
+		`{"type":"video_url","video_url":{"url":"https://example.org/a.mp4"}}`:                                        60 * 263,
+		`{"type":"video_url","video_url":{"url":"data:video/mp4;base64,AAAAGGZ0eXBtcDQy` + data[16:] + `"}}`:          26, // 96 ms
+		`{"type":"file","file":{"file_id":"file-1"}}`:                                                                 3000,
+		`{"type":"file","file":{"file_data":"data:text/csv;base64,` + data + `"}}`:                                    3000, // 12,000/4
+		`{"type":"input_file","file_url":"https://example.org/a.pdf"}`:                                                3000,
+		`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0x` + data + `"}}`: 3000,
+	} {
+		r := Inspect([]byte(`{"model":"gpt-4o-audio-preview","messages":[{"content":[`+part+`]}]}`), Options{})
+		if r.MediaTokens != want || r.Images != 0 {
+			t.Errorf("%.90s...: %d tokens, %d images; want %d", part, r.MediaTokens, r.Images, want)
 		}
 	}
 }

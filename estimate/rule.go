@@ -110,7 +110,7 @@ func (u Rule) prompt(r Request) int64 {
 }
 
 func (u Rule) output(r Request, learned int64) int64 {
-	if !answers(r.Kind) {
+	if !makesOutput(r.Kind) {
 		return 0
 	}
 	choices := max(r.Choices, 1)

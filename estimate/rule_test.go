@@ -98,6 +98,14 @@ func TestPricesSaturate(t *testing.T) {
 	}
 }
 
+func TestChargeNames(t *testing.T) {
+	for c, want := range map[Charge]string{ChargeSettle: "settle", ChargeEstimate: "estimate", ChargeActual: "actual", 9: "Charge(9)"} {
+		if c.String() != want {
+			t.Errorf("%v, want %s", c, want)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for field, u := range map[string]Rule{
 		"":             {Charge: ChargeSettle, ReserveCap: true, DefaultCap: 1, ImageTokens: 1, OutputFactor: 5},
