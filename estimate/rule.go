@@ -66,9 +66,6 @@ type Rule struct {
 
 	// RefusedCount is true if refused calls are charged too.
 	RefusedCount bool
-
-	// Source names the document or measurement, AsOf its date ("2026-10").
-	Source, AsOf string
 }
 
 // Validate reports a rule that contradicts itself; the error names the field.
