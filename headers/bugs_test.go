@@ -80,6 +80,7 @@ func TestRetryAfterApplies(t *testing.T) {
 		{"200 Anthropic", 200, "anthropic", stream, false},
 		{"200 Azure, not a stream", 200, "azure-openai", stream[:1], false},
 		{"200 Azure stream", 200, "azure-openai", stream, true},
+		{"200 Azure stream, in any case", 200, "Azure", stream, true},
 		{"201", 201, "azure-openai", stream, false},
 		{"400", 400, "", stream[:1], false},
 		{"status unknown", 0, "", stream[:1], false},
@@ -116,6 +117,8 @@ func TestB030_ResetWait(t *testing.T) {
 			"Retry-After: soon", "x-ratelimit-reset-tokens: 6m0s", "x-ratelimit-remaining-tokens: 0"}, after(6 * time.Minute)},
 		{"input tokens", []string{
 			"anthropic-ratelimit-input-tokens-remaining: 0", "anthropic-ratelimit-input-tokens-reset: 2026-09-19T12:00:23Z"}, after(23 * time.Second)},
+		{"GitHub Models' own field", []string{"x-ratelimit-timeremaining: 55", "x-ratelimit-type: UserByMinute"}, after(55 * time.Second)},
+		{"GitHub Models, the longer of both", []string{"x-ratelimit-timeremaining: 3600", "Retry-After: 5"}, after(time.Hour)},
 		{"a further dimension", []string{
 			"x-ratelimit-remaining-project-tokens: 0", "x-ratelimit-reset-project-tokens: 3s"}, after(3 * time.Second)},
 		{"a further window", []string{
@@ -292,4 +295,61 @@ func TestB037_Unsuffixed(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	})
+	t.Run("two that differ", func(t *testing.T) {
+		for range 20 {
+			i := allowed("x-ratelimit-limit: 10", "x-ratelimit-remaining: 4", "ratelimit-limit: 1000", "ratelimit-remaining: 3")
+			want := []Window{{Dimension: "requests", Quota: Quota{Limit: known(10), Remaining: known(4)}}}
+			if i.Requests != (Quota{Limit: known(1000), Remaining: known(3)}) || !reflect.DeepEqual(i.Windows, want) {
+				t.Fatalf("the one with less left is the main one, in any order of the map: %+v", i)
+			}
+		}
+	})
+	t.Run("in the other word order", func(t *testing.T) {
+		for range 20 {
+			i := allowed("x-ratelimit-requests-limit: 100", "x-ratelimit-limit-requests: 10")
+			want := []Window{{Dimension: "requests", Quota: Quota{Limit: known(100)}}}
+			if i.Requests != (Quota{Limit: known(10)}) || !reflect.DeepEqual(i.Windows, want) {
+				t.Fatalf("%+v", i)
+			}
+		}
+	})
+}
+
+func TestShouldRetry(t *testing.T) {
+	for value, want := range map[string]Flag{"true": {true, true}, " FALSE ": {false, true}, "": {}, "1": {}, "yes": {}, "truee": {}} {
+		if i := refused("x-should-retry: " + value); i.ShouldRetry != want {
+			t.Errorf("%q is %+v, want %+v", value, i.ShouldRetry, want)
+		}
+	}
+}
+
+func TestCalendarWindows(t *testing.T) {
+	i := allowed("x-ratelimit-limit-tokens-year: 9", "x-ratelimit-limit-tokens-month: 8", "x-ratelimit-limit-ocr-pages-month: 7", "x-ratelimit-limit-ocr-pages-minute: 1")
+	want := []Window{
+		{Dimension: "ocr_pages", Name: "month", Quota: Quota{Limit: known(7)}},
+		{Dimension: "tokens", Name: "month", Quota: Quota{Limit: known(8)}},
+		{Dimension: "tokens", Name: "year", Quota: Quota{Limit: known(9)}},
+	}
+	if i.Tokens.known() || !reflect.DeepEqual(i.Windows, want) || !reflect.DeepEqual(i.Other, []Named{{"ocr_pages", Quota{Limit: known(1), Window: time.Minute}}}) {
+		t.Errorf("%+v", i)
+	}
+}
+
+func TestSubscriptions(t *testing.T) {
+	for range 20 {
+		i := Parse(header(
+			"anthropic-ratelimit-unified-5h-reset: 2026-09-19T13:00:00Z", "anthropic-ratelimit-unified-7d-reset: soon",
+			"anthropic-ratelimit-unified-reset: 1789900000", "anthropic-ratelimit-unified-status: allowed",
+			"x-codex-primary-reset-after-seconds: 60", "x-codex-primary-reset-at: 1789900000", "x-codex-primary-window-minutes: 300",
+			"x-codex-secondary-reset-at: 1789819260", "x-codex-third-reset-after-seconds: 1789900000", "x-codex-credits: 5",
+		), Options{Status: 200, Now: noon})
+		want := []Named{
+			{"primary", Quota{Reset: after(time.Minute), Window: 5 * time.Hour}},
+			{"secondary", Quota{Reset: after(time.Minute)}},
+			{"unified_5h", Quota{Reset: after(time.Hour), Window: 5 * time.Hour}},
+		}
+		if !reflect.DeepEqual(i.Other, want) || i.Unread != 2 {
+			t.Fatalf("%+v, %d unread, want %+v", i.Other, i.Unread, want)
+		}
+	}
 }

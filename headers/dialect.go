@@ -6,7 +6,7 @@ import "time"
 // windows that no field states, and what a Retry-After on a success means.
 // Everything else is read the same way for everybody.
 type dialect struct {
-	names  []string // as given in Options.Dialect
+	names  []string // as given in Options.Dialect, in any case; here in lower case
 	source string   // where it was read
 	read   string   // when
 	stated []stated
@@ -65,7 +65,7 @@ func findDialect(name string) *dialect {
 	}
 	for i := range dialects {
 		for _, n := range dialects[i].names {
-			if n == name {
+			if foldEqual(name, n) {
 				return &dialects[i]
 			}
 		}

@@ -15,7 +15,8 @@
 //
 // # What is read
 //
-// Names, in any case (see parseName for the grammar):
+// Names, in any case but for the waits and Date, which must be canonical as
+// net/http delivers them (see parseName for the grammar):
 //
 //	x-ratelimit-{limit,remaining,reset}-<dimension>   OpenAI, Azure OpenAI, Groq, xAI, GitHub Models
 //	... with -<window> at the end                     Mistral, Cerebras, SambaNova, Kong, DigitalOcean
@@ -28,6 +29,7 @@
 //	anthropic-ratelimit-unified-5h-reset, x-codex-*   subscriptions
 //	x-trial-endpoint-call-*, x-endpoint-monthly-*     Cohere
 //	Retry-After, Retry-After-Ms, X-Ms-Retry-After-Ms  RFC 9110 and Azure
+//	x-ratelimit-timeremaining                         GitHub Models, a wait
 //	x-should-retry                                    OpenAI, Anthropic
 //
 // Resets may be seconds ("30", "11.38"), durations ("6m0s"), Unix seconds or

@@ -102,8 +102,8 @@ type name struct {
 //	window    = "-" [ "per-" / 1*4DIGIT "-" ] ( "second" / "minute" / "hour" / "day" / "week" )
 //	          / "-month" / "-year"
 //
-// A name without a verb (x-ratelimit-key, -type, -used, -timeremaining) is not
-// a quota and is refused.
+// A name without a verb (x-ratelimit-key, -type, -used) is not a quota and is
+// refused.
 func parseName(key string) (n name, ok bool) {
 	if len(key) > longestName {
 		return name{}, false

@@ -73,7 +73,18 @@ func parse(h http.Header, o Options) Info {
 		}
 	}
 
-	if w := retryafter.Parse(h, o.Now); w.OK {
+	w := retryafter.Parse(h, o.Now)
+	// GitHub Models' own spelling of the same wait, and the one that its own
+	// client reads first (github/gh-models). It is never the shorter reading.
+	for _, line := range h["X-Ratelimit-Timeremaining"] {
+		if d, ok := retryafter.Decimal(trimOWS(line), time.Second); ok {
+			if !w.OK {
+				w.Precise = d
+			}
+			w.Longest, w.OK = max(w.Longest, d), true
+		}
+	}
+	if w.OK {
 		info.RetryAfter = Span{w.Precise, true}
 		info.NotBefore = Span{w.Longest, true}
 		info.Applies = refuses(o.Status) || r.dialect != nil && r.dialect.streamRefusal && isOpenStream(h, o.Status)

@@ -107,7 +107,8 @@ func (s *slot) name() string {
 
 // settle decides what the fields of s say together.
 //
-//	no limit below zero             a sentinel for "none": unknown
+//	a limit below zero              a sentinel for "none": unknown, and all with it
+//	                                where remaining is below zero too
 //	a limit of zero                 known on a 429 only (not entitled); else a
 //	                                placeholder, since a limit of zero cannot
 //	                                have admitted the call: nothing is known
@@ -124,6 +125,9 @@ func (s *slot) settle(status int) {
 		return
 	}
 	if s.Limit.N < 0 {
+		if s.Remaining.N < 0 {
+			s.Remaining, s.Reset = Count{}, Span{}
+		}
 		s.Limit = Count{}
 	}
 	if s.Remaining.N < 0 && !s.Limit.OK && s.Reset.D <= 0 {
@@ -371,7 +375,7 @@ func (r *reader) place(d dimension, label string, info *Info) {
 			continue
 		}
 		s.gone = true
-		if main.gone && s.calendar == "" && main.calendar == "" && s.Window == main.Window &&
+		if main.calendar == "" && s.calendar == "" && s.Window == main.Window &&
 			same(s.Limit, main.Limit) && sameOrSilent(s.Remaining, main.Remaining) {
 			continue // the same quota in two spellings
 		}
@@ -399,9 +403,6 @@ func (s *slot) before(t *slot) bool {
 	}
 	if s.Window != t.Window {
 		return s.Window < t.Window
-	}
-	if s.calendar != t.calendar {
-		return s.calendar < t.calendar // "month" before "year"
 	}
 	if s.Remaining != t.Remaining {
 		return s.Remaining.OK && (!t.Remaining.OK || s.Remaining.N < t.Remaining.N)

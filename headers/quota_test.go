@@ -21,6 +21,7 @@ func TestSentinels(t *testing.T) {
 		{"negative without anything", 200, []string{"remaining: -2"}, Quota{}},
 		{"negative with a reset of zero", 200, []string{"remaining: -1", "reset: 0"}, Quota{}},
 		{"limit -1", 200, []string{"limit: -1", "remaining: -1", "reset: 0"}, Quota{}},
+		{"limit -1 with a reset ahead", 200, []string{"limit: -1", "remaining: -1", "reset: 60"}, Quota{}},
 		{"limit -1 beside a remaining", 200, []string{"limit: -1", "remaining: 5"}, Quota{Remaining: known(5)}},
 		{"remaining above the limit", 200, []string{"limit: 10", "remaining: 12"}, Quota{Limit: known(10), Remaining: known(10)}},
 		{"placeholder of zeros", 200, []string{"limit: 0", "remaining: 0", "reset: 0.000"}, Quota{}},

@@ -119,7 +119,7 @@ func Decimal(s string, unit time.Duration) (d time.Duration, ok bool) {
 		}
 		whole = whole*10 + int64(s[i]-'0')
 	}
-	if huge || whole >= int64(Max/unit) {
+	if huge || whole > int64(Max/unit) {
 		d = Max
 	} else {
 		d = time.Duration(whole) * unit

@@ -16,7 +16,7 @@ func timeSpan(s string) (time.Duration, bool) {
 	var days time.Duration
 	colon := strings.IndexByte(s, ':')
 	if dot := strings.IndexByte(s, '.'); dot >= 0 && dot < colon {
-		n, ok := digits(s[:dot], 1, 8)
+		n, ok := digits(s[:dot], 8)
 		if !ok {
 			return 0, false
 		}
@@ -25,8 +25,8 @@ func timeSpan(s string) (time.Duration, bool) {
 	if len(s) < len("hh:mm:ss") || s[2] != ':' || s[5] != ':' {
 		return 0, false
 	}
-	hours, ok1 := digits(s[:2], 2, 2)
-	minutes, ok2 := digits(s[3:5], 2, 2)
+	hours, ok1 := digits(s[:2], 2)
+	minutes, ok2 := digits(s[3:5], 2)
 	if !ok1 || !ok2 || !isDigit(s[6]) || !isDigit(s[7]) || hours > 23 || minutes > 59 {
 		return 0, false
 	}
@@ -41,9 +41,10 @@ func timeSpan(s string) (time.Duration, bool) {
 	return min(d, Max), true
 }
 
-// digits reads a number that has between least and most digits and nothing else.
-func digits(s string, least, most int) (int64, bool) {
-	if len(s) < least || len(s) > most {
+// digits reads a number that has at least one and at most that many digits, and
+// nothing else.
+func digits(s string, most int) (int64, bool) {
+	if len(s) == 0 || len(s) > most {
 		return 0, false
 	}
 	var n int64

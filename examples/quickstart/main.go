@@ -1,0 +1,244 @@
+// Quickstart sends the same burst of requests twice to a provider in this
+// process that enforces its limits: once through a client that only retries,
+// once through tripmeter. It needs no key and no network.
+//
+//	go run ./examples/quickstart
+//	go run ./examples/quickstart -json
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// The provider allows 20 requests and 3,500 tokens a second, holds two seconds
+// of each, and corrects its charge for a call when it knows what the call cost.
+const (
+	rpm      = 1200
+	tpm      = 210_000
+	capacity = 2 * time.Second
+	requests = 160
+
+	maxTokens = 400
+)
+
+func box() (*provider.Provider, provider.Options, error) {
+	o := provider.Options{
+		Limits:   provider.Limits{RPM: rpm, TPM: tpm},
+		Capacity: capacity,
+		Charge:   provider.Settle,
+		Output:   provider.Uniform(40, 400),
+		Latency: func(provider.Call) provider.Timing {
+			return provider.Timing{FirstByte: 150 * time.Millisecond, PerToken: time.Millisecond}
+		},
+		ChunkTokens: 8,
+	}
+	p, err := provider.New(o)
+	return p, o, err
+}
+
+// result is what one client did.
+type result struct {
+	Requests     int     `json:"requests"`
+	Completed    int     `json:"completed"`
+	Refused429   int     `json:"refused_429"`
+	WireAttempts int     `json:"wire_attempts"`
+	Seconds      float64 `json:"seconds"`
+	IdealSeconds float64 `json:"ideal_seconds"` // all admitted in order, each as early as the provider can, to the last answer
+	QuotaUsed    float64 `json:"quota_used"`    // of the limit that binds, until the last call was admitted
+}
+
+func main() {
+	asJSON := flag.Bool("json", false, "print the figures as one JSON object, and nothing else")
+	flag.Parse()
+	w := io.Writer(os.Stderr)
+	if *asJSON {
+		w = io.Discard
+	}
+	if err := run(os.Stdout, w, *asJSON); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, progress io.Writer, asJSON bool) error {
+	fmt.Fprintf(progress, "%d requests at once; the provider allows %d requests and %d tokens a minute.\n\n", requests, rpm, tpm)
+	plain, err := measure("retrying client", progress, func(base http.RoundTripper) (http.RoundTripper, error) {
+		return &retrying{base}, nil
+	})
+	if err != nil {
+		return err
+	}
+	// This is all there is to it.
+	ours, err := measure("tripmeter", progress, func(base http.RoundTripper) (http.RoundTripper, error) {
+		return transport.New(transport.Options{Base: base, RPM: rpm, TPM: tpm, Burst: capacity})
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(map[string]result{"plain": plain, "tripmeter": ours})
+	}
+	table(out, plain, ours)
+	return nil
+}
+
+// measure sends the burst through one client, to a provider of its own.
+func measure(name string, progress io.Writer, wrap func(http.RoundTripper) (http.RoundTripper, error)) (result, error) {
+	p, o, err := box()
+	if err != nil {
+		return result{}, err
+	}
+	rt, err := wrap(p.RoundTripper())
+	if err != nil {
+		return result{}, err
+	}
+	client := &http.Client{Transport: rt}
+	stop := watch(name, progress, p)
+
+	start := time.Now()
+	var mu sync.Mutex
+	completed := 0
+	var all sync.WaitGroup
+	for i := range requests {
+		all.Go(func() {
+			if ask(client, i) == nil {
+				mu.Lock()
+				completed++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	seconds := time.Since(start).Seconds()
+	stop()
+
+	s := p.Stats()
+	r := result{
+		Requests: requests, Completed: completed, Seconds: seconds,
+		Refused429: int(s.Refused), WireAttempts: int(s.Requests),
+	}
+	r.QuotaUsed = used(p)
+	r.IdealSeconds, err = ideal(p, o)
+	return r, err
+}
+
+func ask(c *http.Client, i int) error {
+	body := fmt.Sprintf(`{"model":"gpt-4o-mini","max_tokens":%d,"messages":[{"role":"user","content":"Question %d: what is a token bucket?"}]}`, maxTokens, i)
+	resp, err := c.Post("http://provider.in.the.box/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// used is what the limit that binds let through, of what it could have until
+// the last call was admitted.
+func used(p *provider.Provider) float64 {
+	var calls, tokens int64
+	var last time.Duration
+	for _, e := range p.Ledger() {
+		if e.Outcome == provider.Served {
+			calls, tokens, last = calls+1, tokens+e.Settled.Total(), max(last, e.Since)
+		}
+	}
+	could := (capacity + last).Minutes()
+	return min(1, max(float64(calls)/(rpm*could), float64(tokens)/(tpm*could)))
+}
+
+// ideal is when the last answer could have been there: the ledger says what each
+// served call cost, and the provider's own arithmetic when it could have been
+// admitted at the earliest. Calls that were given up count with the mean.
+func ideal(p *provider.Provider, o provider.Options) (float64, error) {
+	var costs []provider.Cost
+	var sum int64
+	for _, e := range p.Ledger() {
+		if e.Outcome == provider.Served {
+			costs = append(costs, provider.Cost{Prompt: e.Prompt, Cap: maxTokens, Output: e.Produced})
+			sum += e.Produced
+		}
+	}
+	for n := int64(len(costs)); n > 0 && len(costs) < requests; {
+		costs = append(costs, provider.Cost{Prompt: costs[0].Prompt, Cap: maxTokens, Output: sum / n})
+	}
+	admitted, err := provider.IdealSeconds(costs, o)
+	if err != nil || len(costs) == 0 {
+		return 0, err
+	}
+	last := o.Latency(provider.Call{})
+	return admitted + (last.FirstByte + time.Duration(costs[len(costs)-1].Output)*last.PerToken).Seconds(), nil
+}
+
+// watch shows how far a client is, on one line of a terminal or now and then a
+// line elsewhere.
+func watch(name string, w io.Writer, p *provider.Provider) (stop func()) {
+	terminal := false
+	if f, ok := w.(*os.File); ok {
+		if i, err := f.Stat(); err == nil {
+			terminal = i.Mode()&os.ModeCharDevice != 0
+		}
+	}
+	every, begin, end := 2*time.Second, "", "\n"
+	if terminal {
+		every, begin, end = 100*time.Millisecond, "\r\x1b[K", ""
+	}
+	start := time.Now()
+	show := func() {
+		s := p.Stats()
+		const width = 30
+		full := int(s.Completed) * width / requests
+		fmt.Fprintf(w, "%s%-16s [%s%s] %3d/%d  429s %-4d  %4.1f s%s", begin, name,
+			strings.Repeat("#", full), strings.Repeat("-", width-full),
+			s.Completed, requests, s.Refused, time.Since(start).Seconds(), end)
+	}
+	quit := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				show()
+			case <-quit:
+				show()
+				if terminal {
+					fmt.Fprintln(w)
+				}
+				return
+			}
+		}
+	})
+	return func() { close(quit); done.Wait() }
+}
+
+func table(w io.Writer, plain, ours result) {
+	fmt.Fprintf(w, "\n%-22s %16s %12s\n", "", "retrying client", "tripmeter")
+	row := func(what, format string, a, b any) {
+		fmt.Fprintf(w, "%-22s %16s %12s\n", what, fmt.Sprintf(format, a), fmt.Sprintf(format, b))
+	}
+	row("requests", "%d", plain.Requests, ours.Requests)
+	row("completed", "%d", plain.Completed, ours.Completed)
+	row("refused (429)", "%d", plain.Refused429, ours.Refused429)
+	row("sent on the wire", "%d", plain.WireAttempts, ours.WireAttempts)
+	row("seconds", "%.1f", plain.Seconds, ours.Seconds)
+	row("seconds at best", "%.1f", plain.IdealSeconds, ours.IdealSeconds)
+	row("quota used", "%.0f %%", 100*plain.QuotaUsed, 100*ours.QuotaUsed)
+}
