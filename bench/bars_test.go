@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +45,8 @@ type bar struct {
 	falling bool          // the last third has the fewest 429s
 }
 
-const seeds = 5
+// seedCount is small in a plain go test, which has a minute.
+var seedCount = flag.Int("seeds", 2, "seeds of each bar; the bars are meant for 5")
 
 // burst is a profile with the token burst changed.
 func burst(d time.Duration) func(*transport.Options, Knows) {
@@ -76,9 +79,11 @@ func misruled(c estimate.Charge) func(*transport.Options, Knows) {
 var (
 	fixedMinute   = provider.Options{Algorithm: provider.FixedMinute, Charge: provider.Estimate}
 	slidingMinute = provider.Options{Algorithm: provider.SlidingMinute, Charge: provider.Estimate}
-	anthropic     = provider.Options{
+	// Anthropic's bucket refills continuously "up to your maximum limit"
+	// (Anthropic rate limits page), so it holds a minute.
+	anthropic = provider.Options{
 		Limits:    provider.Limits{RPM: RPM, InputTPM: 100_000, OutputTPM: 40_000},
-		Algorithm: provider.Bucket, Capacity: 10 * time.Second, Charge: provider.Actual,
+		Algorithm: provider.Bucket, Charge: provider.Actual,
 		Dialect: provider.AnthropicHeaders, RoundRemaining: 1000,
 	}
 )
@@ -100,6 +105,8 @@ var bars = []bar{
 	{name: "sliding minute, estimate, plain profile", provider: slidingMinute, change: plain, used: .96, refused: .04, most: -1},
 	{name: "sliding minute, estimate, window profile", provider: slidingMinute, used: .945},
 	{name: "Anthropic, input and output apart, as produced", provider: anthropic, used: .985},
+	{name: "input and output apart, as produced, burst equal to ours", provider: with(anthropic, func(o *provider.Options) { o.Capacity = 10 * time.Second }),
+		used: .985, refused: .001, most: -1},
 	{name: "spent at the start", provider: with(bucketOf(10*time.Second, provider.Estimate), func(o *provider.Options) { o.StartSpent = 100 }),
 		refused: 1, most: 3},
 	{name: "spent at the start, fixed minute", provider: with(fixedMinute, func(o *provider.Options) { o.StartSpent = 100 }),
@@ -143,7 +150,7 @@ func TestBars(t *testing.T) {
 			t.Parallel()
 			s := Scenario{Name: b.name, Provider: b.provider, Load: Overload, N: 2000, Told: b.told}
 			p := tripmeter("tripmeter", b.change)
-			results := make([]Result, seeds)
+			results := make([]Result, *seedCount)
 			for seed := range results {
 				results[seed] = bubble(t, s, p, uint64(seed))
 			}
@@ -168,9 +175,8 @@ func (b bar) judge(t *testing.T, rs []Result) {
 		}
 	}
 	share := float64(refused) / float64(calls)
-	line := fmt.Sprintf("%-52s of ideal %6.2f %%, used %6.2f %%, 429s %6.3f %% %v, most of a run %d, p99 +%.2f s, attempts %d, early %d",
-		b.name, 100*ideal, 100*used, 100*share, thirds, most, p99.Seconds(), tries, early)
-	t.Log(line)
+	t.Logf("of ideal %.2f %%, used %.2f %%, 429s %.3f %% %v, most of a run %d, p99 %v, attempts %d, early %d",
+		100*ideal, 100*used, 100*share, thirds, most, p99, tries, early)
 	if failed > 0 {
 		t.Errorf("%d calls failed", failed)
 	}
@@ -195,12 +201,41 @@ func (b bar) judge(t *testing.T, rs []Result) {
 	if b.falling && thirds[2] > thirds[0] {
 		t.Errorf("429s by thirds of the run are %v: not falling", thirds)
 	}
+	i := slices.IndexFunc(bars, func(x bar) bool { return x.name == b.name })
 	board.Lock()
-	board.lines = append(board.lines, line)
+	board.lines = append(board.lines, line{i, fmt.Sprintf("| %s | %.1f | %.1f | %.3f | %d, %d, %d | %d | %.1f | %d | %s |",
+		b.name, 100*ideal, 100*used, 100*share, thirds[0], thirds[1], thirds[2], most, p99.Seconds(), tries, b.asked(t.Failed()))})
 	board.Unlock()
 }
 
-var board struct {
-	sync.Mutex
-	lines []string
+// asked is the bar in words.
+func (b bar) asked(missed bool) string {
+	var words []string
+	if b.ideal > 0 {
+		words = append(words, fmt.Sprintf("≥ %.4g %% of ideal", 100*b.ideal))
+	}
+	if b.used > 0 {
+		words = append(words, fmt.Sprintf("≥ %.4g %% used", 100*b.used))
+	}
+	switch {
+	case b.most > 0:
+		words = append(words, fmt.Sprintf("≤ %d 429s a run", b.most))
+	case b.refused == 0:
+		words = append(words, "no 429")
+	default:
+		words = append(words, fmt.Sprintf("≤ %.4g %% 429s", 100*b.refused))
+	}
+	if b.falling {
+		words = append(words, "falling")
+	}
+	if b.p99 > 0 {
+		words = append(words, fmt.Sprintf("p99 ≤ %v", b.p99))
+	}
+	if b.tries > 0 {
+		words = append(words, fmt.Sprintf("≤ %d attempts", b.tries))
+	}
+	if missed {
+		words = append(words, "**missed**")
+	}
+	return strings.Join(words, ", ")
 }
