@@ -121,7 +121,7 @@ func (q *markQueue) settle(l *Limiter) {
 			return
 		}
 		q.first++
-		if e := l.open.get(m.i, m.seq); e != nil && e.mark.at == m.at && !e.mark.fixed {
+		if e := l.open.get(m.i, m.seq); e != nil && e.mark.at == m.at {
 			e.mark.debits, e.mark.fixed = l.debits, true
 		}
 	}

@@ -644,7 +644,7 @@ func (x *trial) run(s source, steps int) {
 // limits, all at random, everything compared after every step.
 func TestOracleLimiter(t *testing.T) {
 	s := newSeeded(*seedFlag)
-	for done := 0; done < orQuick(*opsFlag, 30_000); done += 100 {
+	for done := 0; done < orQuick(*opsFlag, 60_000); done += 100 {
 		synctest.Test(t, func(t *testing.T) { newTrial(t, s).run(s, 100) })
 	}
 }
