@@ -234,7 +234,7 @@ func TestThirtyDaysOfPolling(t *testing.T) {
 // With a burst of 1, where a full bucket has no room for the part of a
 // nanosecond that a unit ends in, it goes at exactly k*ceil(W/N).
 func TestNamedInstantsForAMonth(t *testing.T) {
-	for _, r := range []Rate{PerMinute(7), PerMinute(500), PerHour(7_919)} {
+	for _, r := range []Rate{PerMinute(7), PerDay(7_919), {119, 13 * time.Minute}} {
 		for _, burst := range []int64{1, 2} {
 			b, _ := NewBucket(r, burst)
 			g, _ := NewGCRA(r, burst)
