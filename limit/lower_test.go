@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,7 +267,7 @@ func TestWrongRules(t *testing.T) {
 			r := PerSecond(60)
 			l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: r, Burst: burst}}, MaxInFlight: maxInFlight})
 			p := newProvider(r, burst)
-			inFlight := int64(0)
+			var inFlight atomic.Int64
 			ctx, cancel := context.WithTimeout(context.Background(), span)
 			defer cancel()
 			for {
@@ -275,15 +276,14 @@ func TestWrongRules(t *testing.T) {
 					break
 				}
 				calls++
-				inFlight += cost
+				inFlight.Add(cost)
 				res.Sent()
 				remaining := p.arrive(cost)
 				if remaining < 0 {
 					t.Fatalf("call %d would be refused there", calls)
 				}
 				time.AfterFunc(work, func() {
-					inFlight -= cost
-					apply(l, res, remaining, inFlight)
+					apply(l, res, remaining, inFlight.Add(-cost))
 					res.Keep()
 				})
 			}
