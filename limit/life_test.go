@@ -199,7 +199,7 @@ func TestLives(t *testing.T) {
 // and the place in flight comes back.
 func TestLeakAndCollect(t *testing.T) {
 	l := mustNew(t, Options{Limits: []Limit{{Unit: Tokens, Rate: PerDay(100), Burst: 100}}, MaxInFlight: 3})
-	type body struct{ buf [64]byte }
+	type body = [64]byte // large enough to be collected on its own
 	leak := func() {
 		r, err := l.TryAcquire(Cost{Input: 10})
 		if err != nil {

@@ -171,7 +171,7 @@ func TestLowerLedger(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 		b := take(50) // at 250 ms: may be in a's reading
 		b.Sent()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		c := take(30) // 1 ns later: cannot be
 		time.Sleep(10*time.Second - 250*time.Millisecond - 1)
 		c.Settle(Cost{Input: 10}) // 20 back
