@@ -458,6 +458,9 @@ func concurrentCalls(t *testing.T, wrap wrapper) {
 			if got, _ := io.ReadAll(resp.Body); string(got) != want {
 				t.Errorf("sent %q, answered %q", want, got)
 			}
+			if resp.Request != req {
+				t.Error("the answer names another call's request")
+			}
 		})
 	}
 	wg.Wait()
