@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/retry"
@@ -164,10 +165,13 @@ func (c *call) settle(r usage.Result) {
 		c.account.settle(0, 0)
 	default:
 		whole := c.complete || r.Complete
-		in, out := t.prices.actual(&c.priced, r, whole, t.rule(c.priced.request.Model))
+		rule := t.rule(c.priced.request.Model)
+		in, out := t.prices.actual(&c.priced, r, whole, rule)
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r, whole)
-		t.doubt.ended(&c.priced, in, out)
+		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
+		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
+		t.doubt.ended(&c.priced, usedIn, usedOut)
 		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
 	}
 	if f := t.o.Trace.Settled; f != nil {

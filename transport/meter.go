@@ -64,6 +64,9 @@ func (t *Transport) hear(c *call, resp *http.Response) {
 		t.budget.use(minus(limit.Cost{}, c.cost))
 	} else {
 		own = c.cost
+		if c.priced.charge == estimate.ChargeActual {
+			own.Output = 0 // not produced yet
+		}
 	}
 	if t.profile.RemainingAfter {
 		c.account.slot.Sent() // the balance is that of this moment
