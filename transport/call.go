@@ -163,9 +163,10 @@ func (c *call) settle(r usage.Result) {
 	case s >= 300 || s < 200:
 		c.account.settle(0, 0)
 	default:
-		in, out := t.prices.actual(&c.priced, r, t.rule())
+		whole := c.complete || r.Complete
+		in, out := t.prices.actual(&c.priced, r, whole, t.rule())
 		c.account.settle(in, out)
-		t.prices.learn(&c.priced, r)
+		t.prices.learn(&c.priced, r, whole)
 		t.doubt.ended(&c.priced, in, out)
 	}
 	if f := t.o.Trace.Settled; f != nil {

@@ -39,8 +39,9 @@ func (p priced) cost() limit.Cost {
 // been: no tokenizer in use makes more than this of a token on average.
 const bytesPerToken = 6
 
-// actual is what a call that was answered is charged in the end.
-func (p *prices) actual(c *priced, r usage.Result, rule estimate.Rule) (input, output int64) {
+// actual is what a call that was answered is charged in the end. Of an answer
+// that was cut short the usage is a lower bound: the estimate stands beside it.
+func (p *prices) actual(c *priced, r usage.Result, whole bool, rule estimate.Rule) (input, output int64) {
 	used := estimate.Used{Input: -1, Cached: -1, Output: -1}
 	if r.Found {
 		used = estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output)}
@@ -53,21 +54,21 @@ func (p *prices) actual(c *priced, r usage.Result, rule estimate.Rule) (input, o
 		}
 	}
 	input, output = rule.Actual(c.input, c.output, used)
-	if used.Output < 0 && rule.Charge != estimate.ChargeEstimate {
-		output = max(output, r.OutputBytes/bytesPerToken)
+	if (used.Output < 0 || !whole) && rule.Charge != estimate.ChargeEstimate {
+		output = max(output, c.output, r.OutputBytes/bytesPerToken)
 	}
 	return input, output
 }
 
-// learn takes in the usage of a complete answer.
-func (p *prices) learn(c *priced, r usage.Result) {
+// learn takes in the usage of an answer.
+func (p *prices) learn(c *priced, r usage.Result, whole bool) {
 	if !r.Found || c.request.Model == "" {
 		return
 	}
 	if r.Input.OK && c.raw > 0 && c.request.Understood {
 		p.prompts.Observe(c.request.Model, c.raw, r.Input.N)
 	}
-	if r.Output.OK {
+	if r.Output.OK && whole {
 		p.answers.Observe(c.request.Model, r.Output.N)
 	}
 }

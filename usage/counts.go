@@ -73,6 +73,8 @@ const (
 	fieldIterRead
 	fieldIterWrite
 
+	fieldIndex // which choice, no cost
+
 	fieldCount
 )
 
@@ -126,10 +128,11 @@ func (t *tally) zero() bool {
 	return true
 }
 
-// overlay takes over every field that u states.
+// overlay takes over every field that u states. Running totals do not fall: a 0
+// over a number says that nobody counted.
 func (t *tally) overlay(u *tally) {
 	for f := range fieldCount {
-		if v, ok := u.get(f); ok {
+		if v, ok := u.get(f); ok && (v != 0 || t.known&(1<<f) == 0) {
 			t.n[f] = v
 			t.known |= 1 << f
 		}

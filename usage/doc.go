@@ -10,8 +10,8 @@
 // The refusal: the package does not touch the bytes, gives no error back and
 // never fails a response. It does not count tokens; [Result.OutputBytes] is
 // there for a stream that was cut before it stated anything. It does not decode
-// br or zstd, for the standard library does not: such a body is unknown. Usage
-// that is stated per choice, and usage in headers, it does not read.
+// br or zstd, for the standard library does not: such a body is unknown. It
+// reads bodies only; a cost stated in headers is not its business.
 //
 // Reach for [NewMeter], give it every piece of the body, and Close it where the
 // body ends. [Read] does the three for a body that is there as a whole.

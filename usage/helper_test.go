@@ -5,6 +5,8 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
+	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"testing"
 )
@@ -38,4 +40,21 @@ func packedBy(t testing.TB, b []byte, f func(io.Writer) io.WriteCloser) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// frame makes an event-stream message with string headers (name, value, ...).
+func frame(headers []string, payload string) []byte {
+	var h []byte
+	for i := 0; i+1 < len(headers); i += 2 {
+		h = append(h, byte(len(headers[i])))
+		h = append(h, headers[i]...)
+		h = append(h, 7)
+		h = binary.BigEndian.AppendUint16(h, uint16(len(headers[i+1])))
+		h = append(h, headers[i+1]...)
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(12+len(h)+len(payload)+4))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(h)))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	b = append(append(b, h...), payload...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }

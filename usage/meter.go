@@ -13,14 +13,17 @@ type Result struct {
 	// Found: at least one of Input, Output and Total is known. If not, the
 	// estimate must stand.
 	Found bool
-	// Refusal is the last error object in the body, judged: a stream that
-	// began with 200 may still be refused, and an error body is one too. Nil:
-	// there was none. Its class is "" if the error is of no known kind.
+	// Refusal is the last error in the body, judged by the body alone: a
+	// stream that began with 200 may still be refused. Nil: there was none.
+	// Its class is "" if the error is of no known kind. Of a response whose
+	// status is an error, judge the status with the body instead.
 	Refusal *refusal.Verdict
 	// OutputBytes is the length in bytes of the output text seen (answer,
 	// reasoning, tool arguments), decoded. It is a lower bound of what was
 	// produced: media, and text in places that are not known, are not in it.
-	// For a stream that was cut before it stated its usage.
+	// (A server that repeats the whole text in every delta, against the
+	// specification, makes it too large.) For a stream that was cut before it
+	// stated its usage.
 	OutputBytes int64
 	// Complete: the body itself said that it was over (closed JSON, [DONE],
 	// the last event). If not, Counts are what had been stated until then and
@@ -229,6 +232,9 @@ func (m *Meter) Close() Result {
 	}
 	if m.scan.midway() {
 		r.cut()
+	}
+	if r.choice && r.choices {
+		r.usage.clear() // one choice's cost is not the call's
 	}
 	c := r.usage.normal()
 	c.AudioSeconds = r.seconds

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/tripmeter/tripmeter/internal/refusal"
 )
@@ -12,6 +11,8 @@ import (
 // A reading is what the documents of one response have said so far.
 type reading struct {
 	usage    tally // the last statement of cost, completed by what continues it
+	choice   bool  // it is that of one choice
+	choices  bool  // there is more than one choice
 	seconds  Count
 	text     int64 // bytes of output text in the documents that are over
 	stream   bool  // documents are events of a stream
@@ -27,6 +28,7 @@ type reading struct {
 	refusal   *refusal.Verdict
 	exception string // the type of the exception whose document is being read (Bedrock)
 	raw       []byte // members of the error in the current document; at most maxError
+	value     int    // where in raw the last value begins
 }
 
 // maxError bounds the copy of an error object. The refusal rules read a
@@ -40,6 +42,7 @@ type docReading struct {
 	place   node  // where that stands
 	usage   tally // of the last usage object that was closed and held a count
 	started bool  // it is that of message_start
+	choice  bool  // it is that of one choice
 	flat    tally // counts that stand in the document itself (Ollama, Titan)
 
 	kind      docKind
@@ -93,46 +96,51 @@ func (r *reading) forget() {
 	d.open.clear()
 	d.usage.clear()
 	d.flat.clear()
-	d.started, d.kind, d.embedding, d.failed, d.finished, d.waiting = false, anyKind, false, false, false, false
+	d.started, d.choice, d.kind = false, false, anyKind
+	d.embedding, d.failed, d.finished, d.waiting = false, false, false, false
 	d.text = [counters]int64{}
 	r.raw = r.raw[:0]
 }
 
-func (r *reading) typeWord(w string) {
+func (r *reading) typeWord(w []byte) {
 	d := &r.doc
 	switch {
-	case w == "message_delta":
-		d.kind = continues
-	case w == "error":
+	case string(w) == "error":
 		d.kind, d.failed = fails, true
-	case endTypes[w]:
+	case endTypes[string(w)]:
 		d.kind = ends
-	case strings.Contains(w, "summary"), strings.Contains(w, "audio") && !strings.Contains(w, "transcript"):
+	case contains(w, "summary"), contains(w, "audio") && !contains(w, "transcript"):
 		d.kind = notAnswer
 	}
 }
 
-func (r *reading) objectWord(w string) {
-	if w == "error" { // Mistral, vLLM
+func contains(w []byte, part string) bool { return bytes.Contains(w, []byte(part)) }
+
+func (r *reading) objectWord(w []byte) {
+	if string(w) == "error" { // Mistral, vLLM
 		r.doc.kind, r.doc.failed = fails, true
 	}
 }
 
 func (r *reading) doneFlag(done bool)        { r.doc.waiting = !done }
 func (r *reading) embeddingSeen(byte)        { r.doc.embedding = true }
-func (r *reading) finishWord(string)         { r.doc.finished = true }
-func (r *reading) finishReasonWord(w string) { r.doc.finished = w != "" }
+func (r *reading) finishWord([]byte)         { r.doc.finished = true }
+func (r *reading) finishReasonWord(w []byte) { r.doc.finished = len(w) > 0 }
 
 // errorSeen takes an object for an error; null is none.
 func (r *reading) errorSeen(first byte) { r.doc.failed = r.doc.failed || first == '{' }
 
-func (r *reading) errorWord(w string) { r.doc.failed = r.doc.failed || w != "" }
+func (r *reading) errorWord(w []byte) { r.doc.failed = r.doc.failed || len(w) > 0 }
 
 func (r *reading) addText(c counter, n int64) { r.doc.text[c] += n }
 
 func (r *reading) number(n node, m *member, word []byte) {
 	v, ok := parseCount(word)
 	if !ok {
+		return
+	}
+	if m.field == fieldIndex {
+		r.choices = r.choices || v > 0
 		return
 	}
 	if n == nodeRoot || n == nodeResults {
@@ -156,8 +164,9 @@ func (r *reading) closeUsage() {
 	if s, ok := d.open.get(fieldSeconds); ok {
 		r.seconds = Count{s, true}
 	}
-	if d.open.counts() {
-		d.usage, d.started = d.open, d.place == nodeMessage
+	choice := d.place == nodeChoices
+	if d.open.counts() && (!choice || d.choice || !d.usage.counts()) {
+		d.usage, d.started, d.choice = d.open, d.place == nodeMessage, choice
 	}
 }
 
@@ -189,8 +198,9 @@ func (r *reading) cut() {
 // settle merges what the document says of usage and text.
 //
 // The last statement replaces the ones before: streams state running totals,
-// and adding them up is the classic mistake. The one exception is Anthropic's
-// message_delta, which may state the output only and continues message_start.
+// and adding them up is the classic mistake. After Anthropic's message_start a
+// statement replaces only what it states, for message_delta may state the
+// output alone.
 func (r *reading) settle() {
 	d := &r.doc
 	u := &d.usage
@@ -202,17 +212,18 @@ func (r *reading) settle() {
 	case d.started:
 		// The output count of message_start is a placeholder.
 		u.unset(fieldOutput)
-		r.usage = *u
+		r.usage, r.choice = *u, false
 		r.started = true
-	case d.kind == continues:
+	case r.started:
 		r.usage.overlay(u)
-		r.stated = true
 	case u.zero():
 		// Nothing but zeros: nobody counted. A call has at least a prompt.
 		// (Recorded from OpenAI Responses on response.incomplete.)
+	case d.choice && r.usage.counts() && !r.choice:
+		// What was stated of the whole call stands.
 	default:
 		u.embedding = d.embedding
-		r.usage = *u
+		r.usage, r.choice = *u, d.choice
 		r.stated = r.stated || r.finished
 	}
 	t := &d.text
@@ -230,6 +241,15 @@ func (r *reading) captureMember(name string) {
 	r.capture([]byte(`,"`))
 	r.capture([]byte(name))
 	r.capture([]byte(`":`))
+	r.value = len(r.raw)
+}
+
+// captured ends it. An error that is an empty object is none.
+func (r *reading) captured() {
+	v := r.raw[r.value:]
+	if len(v) > 1 && v[0] == '{' && v[len(v)-1] == '}' && len(bytes.TrimSpace(v[1:len(v)-1])) == 0 {
+		r.doc.failed = r.doc.kind == fails
+	}
 }
 
 func (r *reading) capture(p []byte) {
@@ -238,16 +258,12 @@ func (r *reading) capture(p []byte) {
 
 // refuse judges the error in the document.
 func (r *reading) refuse() {
-	if r.exception == "" && bytes.Equal(r.raw, []byte(`,"error":{}`)) {
-		return // an empty error object is none
-	}
-	body := []byte(`{"type":"error"`)
+	body := []byte(`{"object":"error"`)
 	if r.exception != "" {
 		body = fmt.Appendf(nil, `{"error":{"type":%q`, r.exception)
 		r.exception = ""
 	}
 	body = append(append(body, r.raw...), "}}"...)
 	v := refusal.Classify(http.StatusOK, body)
-	r.refusal = &v
-	r.done = true
+	r.refusal, r.done = &v, true
 }

@@ -27,6 +27,7 @@ type scanner struct {
 	stack [maxStack]node
 	array [maxStack]bool // the container is an array
 	skip  int            // depth inside a container that is stepped over
+	lists uint64         // of its outermost 64 levels, those that are arrays
 
 	member *member    // what the value being read is; nil: nothing
 	kind   stringKind // what to do with the string being read
@@ -103,8 +104,7 @@ func (s *scanner) write(p []byte) {
 			}
 			s.endString()
 			if s.capturing && !s.isKey {
-				s.r.capture(p[from:i])
-				s.capturing = false
+				s.endCapture(p[from:i])
 			}
 
 		case inSkip:
@@ -119,13 +119,16 @@ func (s *scanner) write(p []byte) {
 			case '"':
 				s.state, s.kind = skipString, ignored
 			case '{', '[':
-				s.skip++
+				s.deeper(c == '[')
 			default:
-				if s.skip--; s.skip == 0 {
+				if !s.shallower(c == ']') {
+					s.state = lost
+					continue
+				}
+				if s.skip == 0 {
 					s.state = after
 					if s.capturing {
-						s.r.capture(p[from:i])
-						s.capturing = false
+						s.endCapture(p[from:i])
 					}
 				}
 			}
@@ -139,8 +142,7 @@ func (s *scanner) write(p []byte) {
 				continue
 			}
 			if s.capturing {
-				s.r.capture(p[from:i])
-				s.capturing = false
+				s.endCapture(p[from:i])
 			}
 			s.endBare()
 
@@ -155,7 +157,7 @@ func (s *scanner) write(p []byte) {
 				continue
 			}
 			s.step(c)
-			if s.capturing && s.state != after && (s.state == inString || s.state == inBare || s.state == inSkip) {
+			if s.capturing { // the step has begun a value that is kept
 				from = i - 1
 			}
 		}
@@ -274,11 +276,38 @@ func (s *scanner) value(c byte) {
 // open enters a container that the table names, or begins to step over one.
 func (s *scanner) open(n node, array bool) {
 	if n == nodeNone || s.depth == maxStack {
-		s.state, s.skip = inSkip, 1
+		s.state = inSkip
+		s.deeper(array)
 		s.capturing = s.member != nil && s.member.capture != ""
 		return
 	}
 	s.push(n, array)
+}
+
+// endCapture keeps the last bytes of a value.
+func (s *scanner) endCapture(p []byte) {
+	s.r.capture(p)
+	s.r.captured()
+	s.capturing = false
+}
+
+// deeper goes one level down in a container that is stepped over.
+func (s *scanner) deeper(array bool) {
+	if s.skip < 64 {
+		s.lists &^= 1 << s.skip
+		if array {
+			s.lists |= 1 << s.skip
+		}
+	}
+	s.skip++
+}
+
+// shallower goes one level up; it is false if another bracket was due. Below 64
+// levels either is taken: no response is that deep, and a fault there only
+// matters if it were to come out even.
+func (s *scanner) shallower(array bool) bool {
+	s.skip--
+	return s.skip >= 64 || s.lists>>s.skip&1 == 1 == array
 }
 
 func (s *scanner) push(n node, array bool) {
@@ -449,7 +478,7 @@ func (s *scanner) endString() {
 	if !s.isKey {
 		s.state = after
 		if s.kind == asWord {
-			s.member.word(s.r, string(s.unescaped()))
+			s.member.word(s.r, s.unescaped())
 		}
 		if s.kind == asBase64 && s.base64 != nil {
 			s.base64.end()

@@ -48,7 +48,7 @@ type member struct {
 	field   field                  // the count it states if it is a number
 	text    stringKind             // how to read it if it is a string
 	counter counter                // with asText: whose bytes
-	word    func(*reading, string) // with asWord
+	word    func(*reading, []byte) // with asWord
 	flag    func(*reading, bool)   // if it is true or false
 	seen    func(*reading, byte)   // called with the first byte of the value
 	capture string                 // keep the raw value for the refusal, under this name
@@ -88,12 +88,13 @@ var shapes = [nodeCount]map[string]*member{
 		"data":                             listOf(nodeData),
 		"results":                          listOf(nodeResults),
 
-		"type":   {text: asWord, word: (*reading).typeWord},
-		"object": {text: asWord, word: (*reading).objectWord},
-		"done":   {flag: (*reading).doneFlag},
-		"error":  failure,
-		"code":   {capture: "code"},
-		"bytes":  {text: asBase64},
+		"type":       {text: asWord, word: (*reading).typeWord, capture: "type"},
+		"object":     {text: asWord, word: (*reading).objectWord},
+		"done":       {flag: (*reading).doneFlag},
+		"error":      failure,
+		"code":       {capture: "code"},
+		"error_type": {capture: "error_type"}, // Hugging Face
+		"bytes":      {text: asBase64},
 
 		"embedding":  {seen: (*reading).embeddingSeen},
 		"embeddings": {seen: (*reading).embeddingSeen},
@@ -193,6 +194,8 @@ var shapes = [nodeCount]map[string]*member{
 		"text":          text(plainText),
 		"finish_reason": {text: asWord, word: (*reading).finishWord},
 		"error":         failure,
+		"usage":         into(nodeUsage), // Kimi, last event
+		"index":         is(fieldIndex),
 	},
 	// Perplexity repeats the whole answer so far in choices[].message of every
 	// event, so this place counts only where there is one document.

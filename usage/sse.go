@@ -31,6 +31,8 @@ const (
 
 const dataName = "data"
 
+var lineFeed = []byte{'\n'}
+
 func (f *sse) write(p []byte) {
 	// Lone CRs hardly exist. One search per write finds out.
 	noCR := bytes.IndexByte(p, '\r') < 0
@@ -98,7 +100,7 @@ func (f *sse) endLine(c byte) {
 		// An empty line. A document that is not over by now never will be.
 		f.scan.reset()
 	case inData, afterColon:
-		f.scan.write([]byte{'\n'})
+		f.scan.write(lineFeed)
 	}
 	f.place, f.matched = lineStart, 0
 }

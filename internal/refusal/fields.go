@@ -13,6 +13,7 @@ const maxWord = 128
 // fields are the members of an error body that any rule looks at.
 type fields struct {
 	failed     bool // there is an error at all
+	plain      bool // it is a string
 	code       string
 	typ        string
 	status     string // a word, as in Google API errors
@@ -130,6 +131,9 @@ func read(body []byte) *fields {
 		}
 		if f.httpStatus == "" {
 			f.httpStatus = top.httpStatus
+		}
+		if f.typ == "" && f.plain {
+			f.typ = top.typ
 		}
 	}
 	// A proxy may put the provider's whole JSON into its own message.
@@ -333,7 +337,7 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 		case "error", "detail", "title":
 			// xAI and Hugging Face: the error is a string.
 			if isString && key == "error" && len(raw) > 0 {
-				w.err.failed = true
+				w.err.failed, w.err.plain = true, true
 				w.err.message = text(raw)
 			} else if isString && f.message == "" {
 				f.message = text(raw)

@@ -114,7 +114,7 @@ var rules = [...]rule{
 	{verdict: failed, word: "api_error", atLeast: 500, below: 600, source: "Anthropic errors"},
 	{verdict: failed, word: "INTERNAL", atLeast: 500, below: 600, source: "Gemini API troubleshooting"},
 	{verdict: failed, word: "InternalServerException", source: "Amazon Bedrock API reference"},
-	{verdict: busy, word: "ModelStreamErrorException", source: "Amazon Bedrock API reference"},
+	{verdict: failed, word: "ModelStreamErrorException", source: "Amazon Bedrock API reference"},
 	{verdict: slow, word: "timeout_error", source: "Anthropic errors"},
 	{verdict: slow, word: "ModelTimeoutException", source: "Amazon Bedrock API reference"},
 	{verdict: slow, word: "DEADLINE_EXCEEDED", source: "Gemini API troubleshooting"},
