@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/retry"
+	"github.com/tripmeter/tripmeter/usage"
 )
 
 // meter is the inner face of a Transport, below the retry layer: it sees every
@@ -19,21 +19,26 @@ type meter Transport
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := (*Transport)(m)
 	c := callFrom(req.Context())
-	c.attempts++
 	c.status, c.info = 0, headers.Info{}
+	c.wire.begin()
+	if req.Context().Err() != nil { // since it was admitted
+		c.wire.state.Store(kept)
+		closeBody(req)
+		return nil, ended(req.Context())
+	}
+	c.attempts++
 	c.sent = time.Now()
 	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
 
-	*req = *req.WithContext(c.wire.watch(req.Context())) // the retry layer's own copy
 	resp, err := t.base.RoundTrip(req)
 	c.wire.err = err
-	if err == nil && resp == nil {
-		err = errors.New("transport: the base returned neither a response nor an error")
-	}
-	if err == nil {
+	switch {
+	case resp != nil && err == nil:
 		c.status = resp.StatusCode
 		t.hear(c, resp)
+	case c.unsent():
+		t.doubt.refused(&c.priced)
 	}
 	if f := t.o.Trace.Answered; f != nil {
 		f(Attempt{
@@ -117,6 +122,15 @@ func (t *Transport) drain(c *call, e retry.Event, d time.Duration) {
 		t.pause(c, d)
 	}
 	t.budget.refused(c.sent, max(d, c.info.NotBefore.D), e.Verdict.Dimension, &c.info)
+}
+
+// lastWord takes in what only the body said: a wait in a refusal that was handed
+// over without having been looked at, or in an error inside a stream. A wait
+// that a header named has been heard already.
+func (t *Transport) lastWord(c *call, r *usage.Result) {
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.info.NotBefore.OK && !t.o.Retry.IgnoreBodyWait {
+		t.pause(c, v.Wait)
+	}
 }
 
 // resetHint is the wait for a refusal that names none, neither in header nor
