@@ -31,14 +31,20 @@ const (
 // not JSON, too large, or cannot be read a second time are priced by Unread. It
 // never fails.
 func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
-	var r Request
-	if Readable(contentType) && Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) }) {
-		return r
+	if Readable(contentType) && getBody != nil {
+		if r, ok := read(getBody, size, o); ok {
+			return r
+		}
 	}
-	r = Unread(contentType, size)
+	r := Unread(contentType, size)
 	r.Model = modelInPath(o.Path)
 	r.Stream = streamInPath(o.Path)
 	return r
+}
+
+func read(getBody func() (io.ReadCloser, error), size int64, o Options) (r Request, ok bool) {
+	ok = Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) })
+	return r, ok
 }
 
 // Unread prices a body by its content type and its size in bytes (-1 is not

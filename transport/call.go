@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/usage"
@@ -30,7 +31,8 @@ type call struct {
 	wire     wire
 	sent     time.Time
 	info     headers.Info
-	sums     predictions // of the charge rules, when it left
+	verdict  refusal.Verdict // of its body, if the retry layer looked at that
+	sums     predictions     // of the charge rules, when it left
 
 	// What the response says of its body.
 	metered                      bool // it is read for usage
@@ -74,7 +76,7 @@ func (t *Transport) deciding(e retry.Event) {
 	switch {
 	case c.free():
 		if c.refused() {
-			t.drain(c, e, e.Wait)
+			t.drain(c, e.Verdict, e.Wait)
 		}
 		c.account.refused()
 	case c.unsent():
@@ -107,11 +109,11 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	return nil
 }
 
-// done is told by the retry layer how the call ended. A refusal that is not
-// tried again has not been drained yet.
-func (t *Transport) done(e retry.Event) {
-	if c := callFrom(e.Request.Context()); c.refused() && !c.account.waiting() {
-		t.drain(c, e, c.info.NotBefore.D)
+// refused takes in a refusal that is not tried again; the others have been
+// drained when their next attempt was decided.
+func (t *Transport) refused(c *call) {
+	if c.refused() && !c.account.waiting() {
+		t.drain(c, c.verdict, c.info.NotBefore.D)
 	}
 }
 

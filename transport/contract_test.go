@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 		{"with retry", transport.Options{}},
 		{"with everything", transport.Options{
 			RPM: 1e9, TPM: 1e12, RPD: 1e12, MaxInFlight: 1000, MaxQueue: 1000, MaxWait: time.Minute,
-			StopSDKRetries: true, Retry: retry.Options{MaxBuffer: 1 << 10, MaxElapsed: time.Minute}, Trace: watched,
+			Retry: retry.Options{MaxElapsed: time.Minute}, Trace: watched,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

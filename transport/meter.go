@@ -8,7 +8,6 @@ import (
 	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
-	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/usage"
 )
 
@@ -19,7 +18,7 @@ type meter Transport
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := (*Transport)(m)
 	c := callFrom(req.Context())
-	c.status, c.info = 0, headers.Info{}
+	c.status, c.info, c.verdict = 0, headers.Info{}, refusal.Verdict{}
 	c.wire.begin()
 	if req.Context().Err() != nil { // since it was admitted
 		c.wire.state.Store(kept)
@@ -35,6 +34,9 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.wire.err = err
 	switch {
 	case resp != nil && err == nil:
+		if resp.Request == nil {
+			resp.Request = req
+		}
 		c.status = resp.StatusCode
 		t.hear(c, resp)
 	case c.unsent():
@@ -114,14 +116,14 @@ func (t *Transport) pause(c *call, d time.Duration) {
 // the refused call starts from nothing. A refusal that has nothing to do with
 // the balance (no credit on the account, a request too large, the provider's
 // own overload) drains nothing.
-func (t *Transport) drain(c *call, e retry.Event, d time.Duration) {
-	if e.Verdict.Known && e.Verdict.Class != refusal.RateLimit {
+func (t *Transport) drain(c *call, v refusal.Verdict, d time.Duration) {
+	if v.Known && v.Class != refusal.RateLimit {
 		return
 	}
 	if d > 0 && !c.info.NotBefore.OK {
 		t.pause(c, d)
 	}
-	t.budget.refused(c.sent, max(d, c.info.NotBefore.D), e.Verdict.Dimension, &c.info)
+	t.budget.refused(c.sent, max(d, c.info.NotBefore.D), v.Dimension, &c.info)
 }
 
 // lastWord takes in what only the body said: a wait in a refusal that was handed
@@ -139,10 +141,15 @@ func (t *Transport) resetHint(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests {
 		return 0
 	}
+	body := bodyOf(resp)
 	i := headers.Parse(resp.Header, headers.Options{
-		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect, Body: bodyOf(resp),
+		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect, Body: body,
 	})
-	if i.NotBefore.OK || i.BodyWait.OK || refusal.Classify(resp.StatusCode, bodyOf(resp)).Wait > 0 {
+	v := refusal.Classify(resp.StatusCode, body)
+	if c := callFrom(resp.Request.Context()); c != nil {
+		c.verdict = v
+	}
+	if i.NotBefore.OK || i.BodyWait.OK || v.Wait > 0 {
 		return 0
 	}
 	if i.BodyHeaders != nil {

@@ -56,7 +56,7 @@ func New(o Options) (*Transport, error) {
 	ro.ResetHint = longest(t.resetHint, ro.ResetHint)
 	ro.Deciding = chain(ro.Deciding, t.deciding)
 	ro.Admit = chainAdmit(t.admit, ro.Admit)
-	ro.Done = chain(ro.Done, t.done)
+	ro.Owned = true // RoundTrip makes a copy for its context
 	var err error
 	t.retry, err = retry.New((*meter)(t), ro)
 	if err != nil {
@@ -130,6 +130,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.refused(c)
 	answered = true
 	if resp.Request == out || resp.Request == nil {
 		resp.Request = req
