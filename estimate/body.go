@@ -116,7 +116,7 @@ func Bytes(getBody func() (io.ReadCloser, error), size, limit int64, use func(bo
 		return true
 	}
 	var buf []byte
-	if size >= 0 {
+	if size > 0 { // net/http's 0 may mean that the length is not known
 		buf = make([]byte, size)
 		n, err := io.ReadFull(body, buf)
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {

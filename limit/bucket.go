@@ -27,7 +27,7 @@ type Bucket struct {
 	level wide   // grains; below zero is debt
 	cap   wide   // burst, in grains
 	burst int64  // units
-	max   int64  // largest admissible cost, units; at least burst
+	max   int64  // largest admissible cost, units
 	at    int64  // the instant that level belongs to, nanoseconds, never negative
 }
 
@@ -174,7 +174,7 @@ func (b *Bucket) waitFrom(start, ahead, cost int64) int64 {
 	if cost == 0 {
 		// It goes with the last of those ahead. A cost larger than the bucket
 		// goes at a full bucket, so the last may leave max-burst unpaid.
-		ahead = max(0, ahead-(b.max-b.burst))
+		ahead = max(0, ahead-max(0, b.max-b.burst))
 		if ahead == 0 {
 			return 0
 		}

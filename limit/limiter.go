@@ -217,7 +217,7 @@ func (l *Limiter) Allow(cost Cost) bool {
 func (l *Limiter) Pause(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.catchUp()
 	if d <= 0 || later(now, int64(d)) <= l.pausedUntil {
 		return
 	}
@@ -253,7 +253,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.catchUp()
 	b := l.find(lim.Name)
 	switch {
 	case lim.Rate == (Rate{}):
@@ -287,8 +287,9 @@ func (l *Limiter) SetMaxInFlight(n int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.catchUp()
 	l.maxInFlight = int64(n)
-	l.schedule(l.now())
+	l.schedule(now)
 	return nil
 }
 
@@ -340,12 +341,9 @@ func (l *Limiter) admits(cost *Cost, slot bool, where *line, now int64) bool {
 }
 
 // admitsAfterAll is the second look at a newcomer to the line: at the clock as
-// it is, and after those whose turn has come. So an answer depends on instants
-// alone, not on how late a timer or a goroutine is.
+// it is, and after those whose turn has come.
 func (l *Limiter) admitsAfterAll(cost *Cost, slot bool) bool {
-	now := l.now()
-	l.schedule(now)
-	return l.admits(cost, slot, &l.line, now)
+	return l.admits(cost, slot, &l.line, l.catchUp())
 }
 
 func (l *Limiter) full() bool { return l.maxInFlight > 0 && l.inFlight >= l.maxInFlight }

@@ -78,7 +78,7 @@ func (t *Ticket) Ready() <-chan struct{} { return t.done }
 func (t *Ticket) Take() (Reservation, error) {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
-	t.l.schedule(t.l.now())
+	t.l.catchUp()
 	if t.in == nil {
 		return t.r, t.err
 	}
@@ -99,11 +99,8 @@ func (t *Ticket) leave(cause error) (Reservation, error) {
 	l := t.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.catchUp()
 	late := errors.Is(cause, context.DeadlineExceeded)
-	if late {
-		l.schedule(now)
-	}
 	var e *Error
 	switch {
 	case t.in != nil:
@@ -166,8 +163,7 @@ func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*
 	if err := l.impossible(&cost); err != nil {
 		return nil, err
 	}
-	now := l.now()
-	l.schedule(now) // those whose turn has come are no longer in the way
+	now := l.catchUp()
 	ahead := l.ahead(where)
 	// Whoever comes first was counted when it came the first time.
 	if where == &l.line && l.line.n >= l.maxQueue || l.line.n+l.first.n >= hardQueue {
@@ -233,6 +229,15 @@ func (l *Limiter) schedule(now int64) {
 		l.arm(at, now)
 		return
 	}
+}
+
+// catchUp reads the clock and lets happen what was due by then, before
+// something else is done. So an answer depends on instants alone, not on how
+// late a timer or a goroutine is.
+func (l *Limiter) catchUp() (now int64) {
+	now = l.now()
+	l.schedule(now)
+	return now
 }
 
 func (l *Limiter) head() *Ticket {

@@ -100,6 +100,7 @@ func (r Reservation) Settle(actual Cost) {
 	}
 	l := r.l
 	l.mu.Lock()
+	l.moving()
 	if cost, ok := r.end(); ok {
 		l.correct(Cost{
 			Input:  cost.Input - clampUnits(actual.Input),
@@ -115,11 +116,13 @@ func (r Reservation) Keep() {
 	if r.l == nil {
 		return
 	}
-	r.l.mu.Lock()
+	l := r.l
+	l.mu.Lock()
+	l.moving()
 	if _, ok := r.end(); ok {
-		r.l.moved()
+		l.moved()
 	}
-	r.l.mu.Unlock()
+	l.mu.Unlock()
 }
 
 // Return ends the reservation of a call that was never made.
@@ -127,12 +130,14 @@ func (r Reservation) Return() {
 	if r.l == nil {
 		return
 	}
-	r.l.mu.Lock()
+	l := r.l
+	l.mu.Lock()
+	l.moving()
 	if cost, ok := r.end(); ok {
-		r.l.correct(cost, r.seq)
-		r.l.moved()
+		l.correct(cost, r.seq)
+		l.moved()
 	}
-	r.l.mu.Unlock()
+	l.mu.Unlock()
 }
 
 // Park gives back the place in flight and leaves the reservation open: for a
@@ -141,13 +146,15 @@ func (r Reservation) Park() {
 	if r.l == nil {
 		return
 	}
-	r.l.mu.Lock()
-	if e := r.l.open.get(r.i, r.seq); e != nil && !e.parked {
+	l := r.l
+	l.mu.Lock()
+	l.moving()
+	if e := l.open.get(r.i, r.seq); e != nil && !e.parked {
 		e.parked = true
-		r.l.inFlight--
-		r.l.moved()
+		l.inFlight--
+		l.moved()
 	}
-	r.l.mu.Unlock()
+	l.mu.Unlock()
 }
 
 // Cost is what is reserved; zero once the reservation has ended.
@@ -189,11 +196,18 @@ func (l *Limiter) correct(diff Cost, seq uint64) {
 	}
 }
 
-// moved looks at the line again after credit or a place came back. Nobody
-// waiting is the common case, and needs no clock.
+// moving and moved stand around a change that gives back credit or a place: the
+// line is looked at before, for what is due by now, and after. Nobody waiting is
+// the common case, and needs no clock.
+func (l *Limiter) moving() {
+	if l.head() != nil {
+		l.catchUp()
+	}
+}
+
 func (l *Limiter) moved() {
 	if l.head() != nil {
-		l.schedule(l.now())
+		l.schedule(l.last)
 	}
 }
 

@@ -423,6 +423,7 @@ func TestPitfall13_TheRefusalFreesTheConnection(t *testing.T) {
 
 // trickle is a body that gives a byte every d, until it is closed.
 func trickle(ctx context.Context, d time.Duration, s string) io.ReadCloser {
+	ctx, stop := context.WithCancel(ctx)
 	r, w := io.Pipe()
 	go func() {
 		for i := range s {
@@ -438,8 +439,15 @@ func trickle(ctx context.Context, d time.Duration, s string) io.ReadCloser {
 		}
 		w.Close()
 	}()
-	return r
+	return struct {
+		io.Reader
+		io.Closer
+	}{r, closerFunc(func() error { stop(); return r.Close() })}
 }
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }
 
 // Hooks know which call they are asked about, under concurrency too. The library's
 // Backoff and ErrorHandler see no request.

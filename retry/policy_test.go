@@ -68,6 +68,19 @@ func TestJitterGivesWayToTheDeadline(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 			cancel()
+			s = play(answer(429, "", "Retry-After", "2"), answer(200, ""))
+			o := Options{MinBackoff: time.Minute, MaxBackoff: time.Minute, MaxElapsed: 2*time.Second + 2*time.Millisecond}
+			r = send(t, mustNew(t, s, o), post(t.Context(), t, chat))
+			if r.status != 200 || r.elapsed < 2*time.Second || r.elapsed > o.MaxElapsed {
+				t.Fatalf("MaxElapsed: %+v", r)
+			}
+		}
+		// At the deadline is too late.
+		s := play(answer(429, "", "Retry-After", "2"))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if r := send(t, mustNew(t, s, Options{}), post(ctx, t, chat)); r.status != 429 || r.elapsed != 0 {
+			t.Errorf("%+v", r)
 		}
 	})
 }
@@ -464,4 +477,61 @@ func TestReasonString(t *testing.T) {
 	if Reason(200).String() != "unknown reason" {
 		t.Error(Reason(200))
 	}
+}
+
+// A refusal too long to be read ahead is closed when it is done with: by the next
+// attempt, or by the end of the context.
+func TestLongRefusalsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("x", 2*heldBytes)
+		s := play(answer(503, long), answer(200, "ok"))
+		if r := send(t, mustNew(t, s, Options{}), post(t.Context(), t, chat)); r.body != "ok" {
+			t.Errorf("%+v", r)
+		}
+		s.allClosed(t)
+
+		s = play(answer(503, long))
+		tr := new(Trace)
+		ctx, cancel := context.WithCancel(WithTrace(t.Context(), tr))
+		time.AfterFunc(100*time.Millisecond, cancel)
+		r := send(t, mustNew(t, s, Options{}), post(ctx, t, chat))
+		var e *Error
+		if !errors.As(r.err, &e) || len(e.Body) != heldBytes || tr.Waited() != 100*time.Millisecond {
+			t.Errorf("%v, waited %v", r.err, tr.Waited())
+		}
+		s.allClosed(t)
+	})
+}
+
+// A context that ends while the refusal is read, or while the hook runs: nothing is
+// announced, and nothing is sent, any more.
+func TestEndedBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		s := play(func(r *http.Request) (*http.Response, error) {
+			resp := rttest.Response(r, 503, nil, "")
+			resp.Body = trickle(context.Background(), time.Minute, "0123456789")
+			return resp, nil
+		})
+		rt := mustNew(t, s, Options{Deciding: func(Event) { t.Error("announced") }})
+		r := send(t, rt, post(ctx, t, chat))
+		var e *Error
+		if !errors.As(r.err, &e) || e.Status != 503 || r.elapsed != 50*time.Millisecond || s.calls() != 1 {
+			t.Errorf("%+v after %d calls", r, s.calls())
+		}
+		s.allClosed(t)
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := play(answer(429, "", "Retry-After", "0"))
+			rt := mustNew(t, s, Options{
+				MinBackoff: 1, MaxBackoff: 1,
+				Deciding: func(Event) { cancel() },
+				Admit:    func(context.Context, Event) error { t.Error("asked"); return nil },
+			})
+			if r := send(t, rt, post(ctx, t, chat)); !errors.Is(r.err, context.Canceled) || s.calls() != 1 {
+				t.Fatalf("%+v after %d calls", r, s.calls())
+			}
+		}
+	})
 }

@@ -121,18 +121,20 @@ func TestCrowd(t *testing.T) {
 		o := atOnce
 		o.Deciding = func(Event) { decided.Add(1) }
 		o.Admit = func(context.Context, Event) error {
-			if n.Add(1)%15 == 0 {
+			if n.Add(1)%7 == 0 {
 				refusedByUs.Add(1)
 				return errors.New("full")
 			}
 			admitted.Add(1)
 			return nil
 		}
-		rt := mustNew(t, server.Client().Transport, o)
+		base := server.Client().Transport.(*http.Transport)
+		base.MaxIdleConnsPerHost = 64
+		rt := mustNew(t, base, o)
 		var wg sync.WaitGroup
 		for g := range 64 {
 			wg.Go(func() {
-				for i := range 10 {
+				for i := range 5 {
 					body := fmt.Sprintf(`{"g":%d,"i":%d}`, g, i)
 					req, _ := http.NewRequest("POST", server.URL, strings.NewReader(body))
 					r := send(t, rt, req)
@@ -143,7 +145,7 @@ func TestCrowd(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if served.Load() != 640+admitted.Load() || decided.Load() != admitted.Load()+refusedByUs.Load() || refusedByUs.Load() == 0 {
+		if served.Load() != 320+admitted.Load() || decided.Load() != admitted.Load()+refusedByUs.Load() || refusedByUs.Load() == 0 {
 			t.Errorf("HTTP/2 %v: served %d, admitted %d, decided %d, refused %d", two, served.Load(), admitted.Load(), decided.Load(), refusedByUs.Load())
 		}
 		rt.CloseIdleConnections()

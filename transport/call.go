@@ -204,7 +204,7 @@ func (c *call) settle(r usage.Result) {
 		// The end of the connection is no proof that an answer is whole: a
 		// proxy ends a stream politely when its own connection was cut.
 		whole := r.Complete
-		in, out := t.prices.actual(&c.priced, r, whole, t.rule())
+		in, out := t.prices.actual(&c.priced, r, whole, t.rule(c.priced.request.Model))
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r, whole)
 		t.doubt.ended(&c.priced, in, out)

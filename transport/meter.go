@@ -73,7 +73,11 @@ func (t *Transport) hear(c *call, resp *http.Response) {
 	if t.profile.RemainingAfter {
 		c.account.slot.Sent() // the balance is that of this moment
 	}
-	for _, r := range t.budget.learn(i, own, t.profile.Linear) {
+	var readings []reading
+	if !t.profile.Foreign {
+		readings = t.budget.learn(i, own, t.profile.Linear)
+	}
+	for _, r := range readings {
 		if c.account.slot.Lower(r.limit.Name, r.remaining, uncharged) {
 			if f := t.o.Trace.Lowered; f != nil {
 				f(c.req, r.limit.Name, r.remaining)

@@ -10,7 +10,7 @@ import (
 // comes back.
 type prices struct {
 	prompts estimate.Calibrator
-	answers estimate.Learner
+	answers estimate.Output
 }
 
 // priced is a request with its price, in tokens.

@@ -47,6 +47,9 @@ func New(o Options) (*Transport, error) {
 		return nil, err
 	}
 	if o.Provider.Name != "" {
+		if err := o.Provider.Validate(); err != nil {
+			return nil, err
+		}
 		t.adopt(o.Provider)
 	}
 	ro := o.Retry
@@ -76,9 +79,9 @@ func (t *Transport) adopt(p profile.Profile) {
 	t.budget.adopt(p)
 }
 
-// rule is the charge rule in force.
-func (t *Transport) rule() estimate.Rule {
-	r := t.profile.Rule
+// rule is the charge rule in force for a model.
+func (t *Transport) rule(model string) estimate.Rule {
+	r := t.profile.RuleFor(model)
 	if c := estimate.Charge(t.charge.Load()); c != r.Charge {
 		r.Charge, r.ReserveCap = c, c != estimate.ChargeActual
 	}
@@ -108,7 +111,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c := &call{Context: req.Context(), t: t, req: req}
-	c.priced = t.prices.price(body, t.rule())
+	c.priced = t.prices.price(body, t.rule(body.Model))
 	c.cost = c.priced.cost()
 	waited, err := t.acquire(c)
 	if err != nil {
