@@ -56,8 +56,9 @@ func read(getBody func() (io.ReadCloser, error), size int64, o Options) (r Reque
 // 1,000 tokens.
 func Unread(contentType string, size int64) Request {
 	r := Request{Kind: kindUnknown, Choices: 1, Size: max(size, -1)}
-	json := Readable(contentType)
-	if !json && mediaType(contentType) == "multipart/form-data" {
+	t := mediaType(contentType)
+	json := readable(t)
+	if t == "multipart/form-data" {
 		r.Kind = kindMultipart
 	}
 	switch {
@@ -82,8 +83,9 @@ func mediaType(contentType string) string {
 }
 
 // Readable reports whether a body of this type may be JSON. A missing type may.
-func Readable(contentType string) bool {
-	t := mediaType(contentType)
+func Readable(contentType string) bool { return readable(mediaType(contentType)) }
+
+func readable(t string) bool {
 	return t == "" || strings.HasSuffix(t, "json") || strings.HasPrefix(t, "text/")
 }
 

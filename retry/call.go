@@ -40,8 +40,8 @@ type call struct {
 	last snapshot
 }
 
-// calls spares most calls an allocation: those that need one attempt, and so
-// are in nobody else's hands.
+// calls holds zero calls. It spares most calls an allocation: those that need
+// one attempt, and so are in nobody else's hands.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) release() {
@@ -51,7 +51,7 @@ func (c *call) release() {
 
 func newCall(t *Transport, req *http.Request) *call {
 	c := calls.Get().(*call)
-	*c = call{t: t, req: req, header: req.Header, limit: t.opts.Attempts, per: perCallFrom(req.Context())}
+	c.t, c.req, c.header, c.limit, c.per = t, req, req.Header, t.opts.Attempts, perCallFrom(req.Context())
 	if c.per.attempts > 0 {
 		c.limit = c.per.attempts
 	}

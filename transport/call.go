@@ -30,8 +30,8 @@ type call struct {
 	status   int // 0: no response
 	wire     wire
 	sent     time.Time
-	info     headers.Info
-	verdict  refusal.Verdict // of its body, if the retry layer looked at that
+	told     bool     // its header named a wait
+	no       *refused // what it said, if it was a refusal
 	sums     predictions     // of the charge rules, when it left
 
 	// What the response says of its body.
@@ -44,6 +44,12 @@ type call struct {
 	complete bool         // the body was read to its end
 	meter    *usage.Meter // nil until bytes come
 	stop     func() bool  // ends the watch on the context
+}
+
+// refused is what a refusal said.
+type refused struct {
+	info    headers.Info
+	verdict refusal.Verdict // of the body, if the retry layer looked at that
 }
 
 type callKey struct{}
@@ -76,7 +82,8 @@ func (t *Transport) deciding(e retry.Event) {
 	switch {
 	case c.free():
 		if c.refused() {
-			t.drain(c, e.Verdict, e.Wait)
+			c.no.verdict = e.Verdict
+			t.drain(c, e.Wait)
 		}
 		c.account.refused()
 	case c.unsent():
@@ -109,11 +116,11 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	return nil
 }
 
-// refused takes in a refusal that is not tried again; the others have been
+// final takes in a refusal that is not tried again; the others have been
 // drained when their next attempt was decided.
-func (t *Transport) refused(c *call) {
+func (t *Transport) final(c *call) {
 	if c.refused() && !c.account.waiting() {
-		t.drain(c, c.verdict, c.info.NotBefore.D)
+		t.drain(c, 0)
 	}
 }
 

@@ -133,7 +133,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.refused(c)
+	t.final(c)
 	answered = true
 	if resp.Request == out || resp.Request == nil {
 		resp.Request = req
