@@ -56,7 +56,7 @@ func (p *prices) actual(c *priced, r usage.Result, whole bool, rule estimate.Rul
 	}
 	input, output = rule.Actual(c.input, c.output, used)
 	if (used.Output < 0 || !whole) && rule.Charge != estimate.ChargeEstimate {
-		output = max(output, c.output, r.OutputBytes/bytesPerToken)
+		output = max(output, c.output, r.OutputBytes/bytesPerToken*max(1, rule.OutputFactor))
 	}
 	return input, output
 }
