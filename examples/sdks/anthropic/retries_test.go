@@ -113,6 +113,33 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
+// Asked for an hour, the SDK sleeps an hour. Tripmeter hands the refusal over at
+// once when it asks for more than Retry.MaxWait, a minute by default; the SDK
+// then still sleeps, unless its retries are off.
+func TestLongRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sdk  []option.RequestOption
+		took time.Duration
+	}{
+		{"retries on", nil, time.Hour},
+		{"retries off", []option.RequestOption{option.WithMaxRetries(0)}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, p, _ := client(t, provider.Options{}, transport.Options{}, c.sdk...)
+				p.Script(provider.Step{Kind: provider.Refuse, RetryAfter: time.Hour})
+				start := time.Now()
+				_, err := client.Messages.New(t.Context(), hello)
+				took := time.Since(start)
+				if (err == nil) != (c.took > 0) || took < c.took || c.took == 0 && took != 0 || p.Stats().Early != 0 {
+					t.Errorf("%v after %v, %d early, want %v", err, took, p.Stats().Early, c.took)
+				}
+			})
+		})
+	}
+}
+
 // A stream keeps its place in flight until it was read to its end, or is closed:
 // a loop that is left early needs Close.
 func TestStreamGivesItsPlaceBack(t *testing.T) {

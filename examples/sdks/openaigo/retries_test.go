@@ -110,6 +110,22 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
+// A timeout of the SDK runs while the call stands in the line, so a wait that
+// would outlast it is refused before anything is sent.
+func TestTimeoutCoversTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, p, _ := client(t, provider.Options{}, transport.Options{RPM: 1}, option.WithMaxRetries(0))
+		if _, err := client.Chat.Completions.New(t.Context(), hello); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err := client.Chat.Completions.New(t.Context(), hello, option.WithRequestTimeout(30*time.Second))
+		if !errors.Is(err, limit.ErrWaitTooLong) || time.Since(start) != 0 || p.Stats().Requests != 1 {
+			t.Errorf("%v after %v, %d on the wire; want ErrWaitTooLong at once", err, time.Since(start), p.Stats().Requests)
+		}
+	})
+}
+
 // A stream keeps its place in flight until it was read to its end, or is closed:
 // a loop that is left early needs Close.
 func TestStreamGivesItsPlaceBack(t *testing.T) {
