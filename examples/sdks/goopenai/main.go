@@ -43,9 +43,9 @@ func run(w io.Writer) error {
 
 	ctx := context.Background()
 	chat := openai.ChatCompletionRequest{
-		Model:     "gpt-4o-mini",
-		MaxTokens: 50,
-		Messages:  []openai.ChatCompletionMessage{{Role: "user", Content: "Say abc three times."}},
+		Model:               "gpt-4o-mini",
+		MaxCompletionTokens: 50,
+		Messages:            []openai.ChatCompletionMessage{{Role: "user", Content: "Say abc three times."}},
 	}
 	whole, err := client.CreateChatCompletion(ctx, chat)
 	if err != nil {

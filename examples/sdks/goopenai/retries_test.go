@@ -51,7 +51,7 @@ func TestStreamGivesItsPlaceBack(t *testing.T) {
 		config := openai.DefaultConfig(box.Key)
 		config.HTTPClient, config.BaseURL = &http.Client{Transport: rt}, "http://box/v1" // a host of no profile
 		s, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(t.Context(), openai.ChatCompletionRequest{
-			Model: "m", MaxTokens: 50, StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+			Model: "m", MaxCompletionTokens: 50, StreamOptions: &openai.StreamOptions{IncludeUsage: true},
 			Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "hello"}},
 		})
 		if err != nil {

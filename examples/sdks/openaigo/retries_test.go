@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,9 @@ func TestNotSent(t *testing.T) {
 				_, err := client.Chat.Completions.New(t.Context(), hello)
 				if !errors.Is(err, limit.ErrTooLarge) {
 					t.Fatalf("%v, want ErrTooLarge", err)
+				}
+				if strings.Contains(err.Error(), box.Key) {
+					t.Error("the key is in the error")
 				}
 				if n.NotSent != c.want || n.Charged != 0 || p.Stats().Requests != 0 {
 					t.Errorf("not sent %d, want %d; charged %d, on the wire %d", n.NotSent, c.want, n.Charged, p.Stats().Requests)
