@@ -30,9 +30,9 @@ type call struct {
 	status   int // 0: no response
 	wire     wire
 	sent     time.Time
-	told     bool     // its header named a wait
-	no       *refused // what it said, if it was a refusal
-	sums     predictions     // of the charge rules, when it left
+	told     bool        // its header named a wait
+	no       *refused    // what it said, if it was a refusal
+	sums     predictions // of the charge rules, when it left
 
 	// What the response says of its body.
 	metered                      bool // it is read for usage
