@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
@@ -211,10 +212,14 @@ func (c *call) settle(r usage.Result) {
 		// The end of the connection is no proof that an answer is whole: a
 		// proxy ends a stream politely when its own connection was cut.
 		whole := r.Complete
-		in, out := t.prices.actual(&c.priced, r, whole, t.rule(c.priced.request.Model))
+		rule := t.rule(c.priced.request.Model)
+		in, out := t.prices.actual(&c.priced, r, whole, rule)
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r, whole)
-		t.doubt.ended(&c.priced, in, out)
+		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
+		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
+		t.doubt.ended(&c.priced, usedIn, usedOut)
+		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
 	}
 	t.lastWord(c, &r)
 	if f := t.o.Trace.Settled; f != nil {

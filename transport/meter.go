@@ -29,6 +29,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.sent = time.Now()
 	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
+	t.budget.use(c.cost)
 
 	resp, err := t.base.RoundTrip(req)
 	c.wire.err = err
@@ -69,8 +70,12 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		uncharged = c.account.cost
 		uncharged.Requests = c.cost.Requests
 		t.doubt.refused(&c.priced)
+		t.budget.use(minus(limit.Cost{}, c.cost))
 	} else {
 		own = c.cost
+		if c.priced.charge == estimate.ChargeActual {
+			own.Output = 0 // not produced yet
+		}
 	}
 	if t.profile.RemainingAfter {
 		c.account.slot.Sent() // the balance is that of this moment
@@ -131,7 +136,7 @@ func (t *Transport) drain(c *call, d time.Duration) {
 	if d > 0 && !c.told {
 		t.pause(c, d)
 	}
-	t.budget.refused(c.sent, max(d, c.no.info.NotBefore.D), v.Dimension, &c.no.info)
+	t.budget.refused(c.sent, c.cost, max(d, c.no.info.NotBefore.D), v.Dimension, &c.no.info)
 }
 
 // lastWord takes in what only the body said: a wait in a refusal that was handed

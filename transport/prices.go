@@ -19,10 +19,11 @@ type priced struct {
 	raw           int64 // prompt before calibration
 	input, output int64 // under the charge rule
 	reserve       int64 // output under a rule that reserves the cap
+	charge        estimate.Charge
 }
 
 func (p *prices) price(r estimate.Request, rule estimate.Rule) priced {
-	out := priced{request: r, raw: r.Input}
+	out := priced{request: r, raw: r.Input, charge: rule.Charge}
 	out.request.Input = p.prompts.Scale(r.Model, r.Input)
 	learned := p.answers.Learned(r.Model)
 	out.input, out.output = rule.Price(out.request, learned)
