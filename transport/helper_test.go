@@ -34,12 +34,12 @@ func slow(requests, tokens int64) []limit.Limit {
 func spent(rt *transport.Transport) (c limit.Cost) {
 	for _, l := range rt.Snapshot().Limits {
 		n := l.Capacity - l.Credit + l.Debt
-		switch l.Unit {
-		case limit.Requests:
+		switch l.Name { // others have been learned from headers
+		case "requests":
 			c.Requests = n
-		case limit.Input:
+		case "input":
 			c.Input = n
-		case limit.Output:
+		case "output":
 			c.Output = n
 		}
 	}
