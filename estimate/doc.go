@@ -3,8 +3,8 @@
 //
 // The promise: estimating never fails a request. Whatever the bytes, there is a
 // number; a body that cannot be understood is priced by its size. A body is read
-// in one pass, without copying it and without recursion, in work linear in its
-// size, and it is never changed. All numbers are whole, and sums stop at the
+// without copying it and without recursion, in work linear in its
+// size (one pass, as a rule), and it is never changed. All numbers are whole, and sums stop at the
 // largest number rather than wrap round.
 //
 // What it refuses: it does not decode images, sound or documents to price them,

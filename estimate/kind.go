@@ -83,8 +83,8 @@ func isChat(kind string) bool {
 	return false
 }
 
-// answers reports whether a request of this kind makes output tokens.
-func answers(kind string) bool {
+// makesOutput reports whether a request of this kind makes output tokens.
+func makesOutput(kind string) bool {
 	switch kind {
 	case kindEmbeddings, "moderations", "rerank", "images", "count":
 		return false

@@ -186,8 +186,8 @@ func mimeKind(mime []byte) mediaKind {
 // film in any encoding. Text that happens to begin with "data:" is none.
 func dataURL(raw []byte) (k mediaKind, body []byte, ok bool) {
 	const scheme, base64 = "data:", ";base64"
-	if len(raw) < len(scheme) || raw[0] != 'd' && raw[0] != 'D' && raw[0] != '\\' {
-		return mediaUnknown, nil, false
+	if len(raw) < len(scheme) || raw[0]|0x20 != 'd' && raw[0] != '\\' {
+		return mediaUnknown, nil, false // nearly every string, at a glance
 	}
 	var head [160]byte // longer media types are not data URLs anyone sends
 	n, i := 0, 0

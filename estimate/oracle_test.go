@@ -18,9 +18,9 @@ type oracle struct {
 	weight          int64 // of all text
 }
 
-// weight is a count that does not mind how a text is cut or indented: one for
+// oracleWeight is a count that does not mind how a text is cut or indented: one for
 // each character that is not white space.
-func weight(raw []byte) int64 {
+func oracleWeight(raw []byte) int64 {
 	var n int64
 	for _, r := range string(AppendText(nil, raw)) {
 		if !unicode.IsSpace(r) {
@@ -44,9 +44,9 @@ func readOracle(body []byte) (o oracle, ok bool) {
 		p, arg, _ := rootKey([]byte(key))
 		switch p {
 		case asModel:
-			o.model = text(v)
+			o.model = oracleText(v)
 		case asSetting:
-			sets[0][arg] = number(v)
+			sets[0][arg] = oracleNumber(v)
 		}
 	}
 	o.object(top, asRoot, 0, 1, &sets)
@@ -62,7 +62,7 @@ func readOracle(body []byte) (o oracle, ok bool) {
 	return o, true
 }
 
-func text(v json.RawMessage) string {
+func oracleText(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) != nil {
 		return ""
@@ -70,8 +70,8 @@ func text(v json.RawMessage) string {
 	return s
 }
 
-func number(v json.RawMessage) int64 {
-	if bytes.Equal(v, []byte("true")) || text(v) == "true" {
+func oracleNumber(v json.RawMessage) int64 {
+	if bytes.Equal(v, []byte("true")) || oracleText(v) == "true" {
 		return 1
 	}
 	if v[0] == '"' {
@@ -102,7 +102,7 @@ func (o *oracle) object(m map[string]json.RawMessage, p place, hint mediaKind, d
 		h := hint
 		switch q {
 		case asSetting:
-			sets[tier][arg] = number(v)
+			sets[tier][arg] = oracleNumber(v)
 			continue
 		case asMedia:
 			if arg != 0 {
@@ -135,7 +135,7 @@ func (o *oracle) value(v json.RawMessage, p place, hint mediaKind, depth int, se
 			counted = true
 		}
 		if counted {
-			o.weight += weight(raw)
+			o.weight += oracleWeight(raw)
 		}
 	case '{', '[':
 		switch p {
@@ -205,7 +205,7 @@ func structureWeight(v json.RawMessage) int64 {
 		}
 		i = end
 	}
-	return weight(out)
+	return oracleWeight(out)
 }
 
 // checkAgainstOracle inspects a body and compares it with the oracle where
@@ -213,7 +213,7 @@ func structureWeight(v json.RawMessage) int64 {
 func checkAgainstOracle(t *testing.T, body []byte) {
 	t.Helper()
 	before := bytes.Clone(body)
-	s := newScanner(body, func(raw []byte) int64 { return 1000 * weight(raw) })
+	s := newScanner(body, func(raw []byte) int64 { return 1000 * oracleWeight(raw) })
 	s.run()
 	r := s.request("")
 	if !bytes.Equal(before, body) {
@@ -277,7 +277,7 @@ func checkSane(t *testing.T, r Request, size int) {
 	}
 }
 
-var seeds = []string{
+var bodySeeds = []string{
 	``, ` `, `{`, `}`, `[]`, `{}`, `null`, `"`, `{"`, `{"a`, `{"a":`, `{"a":"\`, `{"a":"\u12`, `{]`, `{"a":1]`,
 	`{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"max_tokens":100,"n":2,"stream":true}`,
 	`{"m\u006fdel":"a","model":"b"}`, `{"model":"a","m\u006fdel":"b"}`, `{"model":"a","model":null}`,
@@ -303,7 +303,7 @@ var seeds = []string{
 }
 
 func FuzzInspect(f *testing.F) {
-	for _, s := range seeds {
+	for _, s := range bodySeeds {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(checkAgainstOracle)
@@ -313,7 +313,7 @@ func FuzzInspect(f *testing.F) {
 // only the whole is understood.
 func TestCut(t *testing.T) {
 	n := 0
-	for _, s := range seeds {
+	for _, s := range bodySeeds {
 		for i := range len(s) {
 			r := Inspect([]byte(s[:i]), Options{})
 			checkSane(t, r, i)

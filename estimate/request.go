@@ -57,12 +57,14 @@ type Request struct {
 	Size int64
 }
 
-// A Counter chooses how text is counted for a model. The model is "" if neither
-// body nor path names one. The function it returns takes the raw inside of a JSON
-// string, escapes and all (AppendText makes plain text of it), and returns
-// milli-tokens; it must not keep the slice. A nil function means that the model
-// is not known to this Counter: the fast count is used.
-type Counter func(model string) func(raw []byte) int64
+// A Counter counts the tokens of text in its own way: *tiktoken.Counter of
+// estimate/tiktoken is one. The model is "" if neither body nor path names one. raw
+// is the inside of a JSON string, escapes and all (AppendText makes plain text of
+// it), or a piece of JSON; it must not be kept. A negative count is 0. Inspect calls
+// it from the goroutine that it runs in.
+type Counter interface {
+	CountJSON(model string, raw []byte) int64
+}
 
 // Options say what the body itself does not. The zero Options are good.
 type Options struct {
@@ -70,9 +72,10 @@ type Options struct {
 	// interfaces name the model, the kind and streaming only there.
 	Path string
 
-	// Counter counts text. nil is CountJSON, the fast count, for every model.
-	// With a Counter there is a second pass over the body, for the model may stand
-	// behind the prompt.
+	// Counter counts text. nil is the fast count, with the weights of the model's
+	// family. There is a second pass over the body with a Counter, and for the few
+	// models with other weights than most, because the model may stand behind the
+	// prompt.
 	Counter Counter
 }
 
@@ -80,21 +83,25 @@ type Options struct {
 // stand in the body.
 const maxModel = 512
 
-// Inspect reads a JSON body in one pass. It never fails: see Request.Understood.
-// It keeps neither body nor a part of it, changes nothing, copies nothing but the
-// model's name, and its work is linear in the size of the body.
+// Inspect reads a JSON body. It never fails: see Request.Understood. It keeps
+// neither body nor a part of it, changes nothing, copies nothing but the model's
+// name, and its work is linear in the size of the body: one pass, or two where
+// Options.Counter says so.
 func Inspect(body []byte, o Options) Request {
-	count := CountJSON
-	if o.Counter != nil {
-		s := newScanner(body, func([]byte) int64 { return 0 })
-		s.run()
-		model := s.modelName(o.Path)
-		s.release()
-		if c := o.Counter(model); c != nil {
-			count = c
+	if o.Counter == nil {
+		r := inspect(body, o.Path, CountJSON)
+		if f := FamilyOf(family(r.Model)); f != O200k {
+			r = inspect(body, o.Path, func(raw []byte) int64 { return CountJSONFor(f, raw) })
 		}
+		return r
 	}
-	return inspect(body, o.Path, count)
+	s := newScanner(body, func([]byte) int64 { return 0 })
+	s.run()
+	model := s.modelName(o.Path)
+	s.release()
+	return inspect(body, o.Path, func(raw []byte) int64 {
+		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0))
+	})
 }
 
 func inspect(body []byte, path string, count func([]byte) int64) Request {

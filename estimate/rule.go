@@ -66,9 +66,6 @@ type Rule struct {
 
 	// RefusedCount is true if refused calls are charged too.
 	RefusedCount bool
-
-	// Source names the document or measurement, AsOf its date ("2026-10").
-	Source, AsOf string
 }
 
 // Validate reports a rule that contradicts itself; the error names the field.
@@ -110,7 +107,7 @@ func (u Rule) prompt(r Request) int64 {
 }
 
 func (u Rule) output(r Request, learned int64) int64 {
-	if !answers(r.Kind) {
+	if !makesOutput(r.Kind) {
 		return 0
 	}
 	choices := max(r.Choices, 1)

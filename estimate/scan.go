@@ -13,6 +13,11 @@ const (
 	// maxMembers is how many names of open objects are remembered to find names
 	// that come twice. Where an object has more, both of two equal names count.
 	maxMembers = 64
+
+	// maxEffort bounds the work spent on names that come twice, in bytes compared
+	// the slow way and members put right. Only a body made for it gets there; from
+	// then on equal names all count.
+	maxEffort = 1 << 20
 )
 
 // totals is what a pass has added up.
@@ -71,7 +76,8 @@ type frame struct {
 // A member is a name in an open object and the totals as they stood before it.
 // What it added is the difference to the next member of the object, or to now.
 type member struct {
-	start, end int // of the name, in the body
+	start, end int  // of the name, in the body
+	plain      bool // the name is ASCII without escapes
 	before     totals
 }
 
@@ -88,6 +94,7 @@ type scanner struct {
 	depth   int // index of the innermost frame
 	frames  [maxFrames + 1]frame
 	n       int // members in use
+	effort  int
 	members [maxMembers]member
 	broken  bool // not JSON, cut short, or more than one value
 	ended   bool // the body's own object has been closed
@@ -103,7 +110,7 @@ func newScanner(body []byte, count func([]byte) int64) *scanner {
 	s := scanners.Get().(*scanner)
 	s.body, s.count = body, count
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
-	s.model, s.saw, s.depth, s.n = nil, 0, 0, 0
+	s.model, s.saw, s.depth, s.n, s.effort = nil, 0, 0, 0, 0
 	s.broken, s.ended = false, false
 	s.payloadBytes, s.strays = 0, 0
 	s.frames[0] = frame{place: asRoot}
@@ -294,15 +301,26 @@ func (s *scanner) name(f *frame, start, end int) {
 // remember notes a name of the object f. If it has come before, what it added
 // then is taken away again: the last one counts, as in encoding/json.
 func (s *scanner) remember(f *frame, start, end int) (again bool) {
-	if f.full {
+	if f.full || s.effort > maxEffort {
 		return false
 	}
+	raw := s.body[start:end]
+	plain := isPlain(raw)
 	open := s.members[f.members:s.n]
 	for i := range open {
 		m := &open[i]
-		if !sameKey(s.body[m.start:m.end], s.body[start:end]) {
-			continue
+		other := s.body[m.start:m.end]
+		if !bytes.Equal(other, raw) {
+			if m.plain && plain {
+				continue
+			}
+			same, compared := sameKey(other, raw)
+			s.effort += compared
+			if !same {
+				continue
+			}
 		}
+		s.effort += len(open)
 		next, until := &s.t, start
 		if i+1 < len(open) {
 			next, until = &open[i+1].before, open[i+1].start
@@ -325,7 +343,7 @@ func (s *scanner) remember(f *frame, start, end int) (again bool) {
 		return again
 	}
 	m := &s.members[s.n]
-	m.start, m.end, m.before = start, end, s.t
+	m.start, m.end, m.plain, m.before = start, end, plain, s.t
 	s.n++
 	return again
 }
@@ -508,7 +526,7 @@ func (s *scanner) stretch(raw []byte, p place) {
 		return
 	}
 	s.tokens(raw)
-	n := runesJSON(raw)
+	n := characters(raw)
 	s.t.chars += n
 	s.t.structure += n
 }
@@ -526,7 +544,7 @@ func (s *scanner) text(raw []byte) {
 		return
 	}
 	s.tokens(raw)
-	n := runesJSON(raw)
+	n := characters(raw)
 	s.t.chars += n
 	s.t.quarters += ceilDiv(n, 4)
 }

@@ -2,6 +2,8 @@ package estimate
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -55,15 +57,15 @@ func nextRune(raw []byte) (r rune, width int) {
 	case 't':
 		return '\t', 2
 	case 'u':
-		r, ok := hex4(raw[2:])
-		if !ok {
+		r := hex4(raw[2:])
+		if r < 0 {
 			return utf8.RuneError, 2
 		}
 		if !utf16.IsSurrogate(r) {
 			return r, 6
 		}
 		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
-			if low, ok := hex4(raw[8:]); ok {
+			if low := hex4(raw[8:]); low >= 0 {
 				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 					return pair, 12
 				}
@@ -74,25 +76,45 @@ func nextRune(raw []byte) (r rune, width int) {
 	return utf8.RuneError, 2
 }
 
-func hex4(b []byte) (rune, bool) {
-	if len(b) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
+// characters counts the characters that raw stands for: the inside of a JSON
+// string, or JSON with strings in it. An escape is one, and of UTF-8 all bytes
+// but the continuations are.
+func characters(raw []byte) int64 {
+	n := int64(len(raw) - continuations(raw))
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return n
 		}
-		r = r<<4 | rune(c)
+		width := 2
+		if i+1 < len(raw) && raw[i+1] == 'u' {
+			_, width = nextRune(raw[i:])
+		}
+		width = min(width, len(raw)-i)
+		n -= int64(width - 1)
+		raw = raw[i+width:]
 	}
-	return r, true
+}
+
+// continuations counts the bytes of the form 10xxxxxx, of which plain ASCII has
+// none: 32 bytes at a time are asked for a high bit.
+func continuations(b []byte) (n int) {
+	const high = 0x8080808080808080
+	for len(b) >= 32 {
+		w0, w1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		w2, w3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		if (w0|w1|w2|w3)&high != 0 {
+			n += bits.OnesCount64(w0&^(w0<<1)&high) + bits.OnesCount64(w1&^(w1<<1)&high) +
+				bits.OnesCount64(w2&^(w2<<1)&high) + bits.OnesCount64(w3&^(w3<<1)&high)
+		}
+		b = b[32:]
+	}
+	for _, c := range b {
+		if c&0xC0 == 0x80 {
+			n++
+		}
+	}
+	return n
 }
 
 // stringEnd returns the index of the quote that closes the string whose inside
@@ -119,21 +141,30 @@ func stringEnd(b []byte, start int) int {
 	}
 }
 
-// sameKey reports whether two raw keys mean the same name. It stops at the
-// first difference and copies nothing.
-func sameKey(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	for len(a) > 0 && len(b) > 0 {
-		ra, wa := nextRune(a)
-		rb, wb := nextRune(b)
-		if ra != rb {
+// isPlain reports whether a raw name has neither escapes nor bytes above ASCII.
+func isPlain(raw []byte) bool {
+	for _, c := range raw {
+		if c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
-		a, b = a[wa:], b[wb:]
 	}
-	return len(a) == 0 && len(b) == 0
+	return true
+}
+
+// sameKey reports whether two raw names mean the same, and how many bytes it
+// looked at. It stops at the first difference and copies nothing.
+func sameKey(a, b []byte) (same bool, compared int) {
+	rest := len(a)
+	for rest > 0 && len(b) > 0 {
+		ra, wa := nextRune(a[len(a)-rest:])
+		rb, wb := nextRune(b)
+		if ra != rb {
+			break
+		}
+		rest -= wa
+		b = b[wb:]
+	}
+	return rest == 0 && len(b) == 0, len(a) - rest + 1
 }
 
 // integer reads a count as JSON may hold it: 100, 100.0, 1e2, or the same inside

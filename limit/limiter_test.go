@@ -2,7 +2,6 @@ package limit
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,28 +69,6 @@ func TestRefundWakesHead(t *testing.T) {
 		}
 		if s := l.Snapshot(); s.Limits[0].Credit != 2 || s.InFlight != 0 {
 			t.Fatalf("%+v", s)
-		}
-	})
-}
-
-func TestRefusals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := mustNew(t, Options{Limits: []Limit{{Name: "tpm", Unit: Tokens, Rate: PerMinute(60), Burst: 10}}, MaxWait: 5 * time.Second})
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		defer cancel()
-		var e *Error
-		if _, err := l.Acquire(ctx, Cost{Input: 11}); !errors.Is(err, ErrTooLarge) || !errors.As(err, &e) || e.Capacity != 10 || e.Dimension != "tpm" {
-			t.Fatal(err)
-		}
-		l.Allow(Cost{Input: 10})
-		if _, err := l.Acquire(ctx, Cost{Input: 4}); !errors.Is(err, ErrWaitTooLong) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		if _, err := l.Acquire(context.Background(), Cost{Input: 6}); !errors.Is(err, ErrWaitTooLong) || errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &e) || e.Wait != 6*time.Second {
-			t.Fatal(err)
-		}
-		if err := l.Wait(ctx, Cost{Input: 3}); err != nil {
-			t.Fatal(err)
 		}
 	})
 }

@@ -12,7 +12,7 @@ func (r Reservation) Sent() {
 	l := r.l
 	l.mu.Lock()
 	if e := l.open.get(r.i, r.seq); e != nil {
-		now := l.now()
+		now := l.catchUp()
 		l.marks.settle(l)
 		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
 		l.marks.push(r, now)
@@ -48,20 +48,19 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	if e == nil || b == nil || !e.mark.set {
 		return false
 	}
-	now := l.now()
+	now := l.catchUp()
 	b.advance(now)
-	l.marks.settle(l)
 	var since Cost
-	if e.mark.fixed {
+	if e.mark.fixed { // else nothing was debited after the first 250 ms
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
-	own = own.bounded()
-	remaining = max(-MaxUnits, min(remaining, MaxUnits))
-	level := mulSigned(remaining-max(0, b.of(&own)), b.w).
+	held, out, in := own.bounded().amounts(), since.amounts(), back.amounts()
+	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - max(0, held.in(b.unit))
+	level := mulSigned(remaining, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
-		sub(mulSigned(b.of(&since), b.w)).
-		add(mulSigned(b.of(&back), b.w))
+		sub(mulSigned(out.in(b.unit), b.w)).
+		add(mulSigned(in.in(b.unit), b.w))
 	if !b.lower(level) {
 		return false
 	}
@@ -81,7 +80,7 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 	if b == nil {
 		return false
 	}
-	now := l.now()
+	now := l.catchUp()
 	b.advance(now)
 	if !b.lower(wide{}.sub(mul(b.n, uint64(max(0, d))))) {
 		return false
@@ -122,7 +121,7 @@ func (q *markQueue) settle(l *Limiter) {
 			return
 		}
 		q.first++
-		if e := l.open.get(m.i, m.seq); e != nil && e.mark.at == m.at && !e.mark.fixed {
+		if e := l.open.get(m.i, m.seq); e != nil && e.mark.at == m.at {
 			e.mark.debits, e.mark.fixed = l.debits, true
 		}
 	}

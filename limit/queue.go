@@ -78,7 +78,7 @@ func (t *Ticket) Ready() <-chan struct{} { return t.done }
 func (t *Ticket) Take() (Reservation, error) {
 	t.l.mu.Lock()
 	defer t.l.mu.Unlock()
-	t.l.schedule(t.l.now())
+	t.l.catchUp()
 	if t.in == nil {
 		return t.r, t.err
 	}
@@ -99,11 +99,8 @@ func (t *Ticket) leave(cause error) (Reservation, error) {
 	l := t.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
+	now := l.catchUp()
 	late := errors.Is(cause, context.DeadlineExceeded)
-	if late {
-		l.schedule(now)
-	}
 	var e *Error
 	switch {
 	case t.in != nil:
@@ -163,11 +160,10 @@ func (l *Limiter) ahead(where *line) Cost {
 // O(1) whatever the length of the line: the sum of the costs ahead says when
 // the last of them could have gone.
 func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*Ticket, error) {
-	if err := l.impossible(&cost); err != nil {
+	if err := l.impossible(cost); err != nil {
 		return nil, err
 	}
-	now := l.now()
-	l.schedule(now) // those whose turn has come are no longer in the way
+	now := l.catchUp()
 	ahead := l.ahead(where)
 	// Whoever comes first was counted when it came the first time.
 	if where == &l.line && l.line.n >= l.maxQueue || l.line.n+l.first.n >= hardQueue {
@@ -175,7 +171,7 @@ func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*
 		e.Dimension, e.Cost, e.Capacity = "line", 1, int64(l.maxQueue)
 		return nil, e
 	}
-	at, _ := l.earliest(&cost, &ahead, now)
+	at, _ := l.earliest(cost, ahead, now)
 	expires := int64(math.MaxInt64)
 	if l.maxWait > 0 {
 		expires = later(now, int64(l.maxWait))
@@ -207,12 +203,8 @@ func (l *Limiter) schedule(now int64) {
 			l.disarm()
 			return
 		}
-		at, _ := l.earliest(&t.cost, &Cost{}, now)
-		if t.slot && l.full() {
-			at = math.MaxInt64
-		}
-		if at <= now {
-			t.decide(l.grant(&t.cost, t.slot), nil)
+		if l.takes(t.cost, t.slot, now) {
+			t.decide(l.grant(t.cost, t.slot), nil)
 			continue
 		}
 		// Everybody has the same longest wait, so within a line the first to
@@ -222,7 +214,11 @@ func (l *Limiter) schedule(now int64) {
 			t.decide(Reservation{}, t.refusal(ErrWaitTooLong))
 			continue
 		}
-		at = min(at, t.expires)
+		at := t.expires
+		if !t.slot || !l.full() {
+			turn, _ := l.earliest(t.cost, Cost{}, now)
+			at = min(at, turn)
+		}
 		if back := l.line.head; back != nil && back != t {
 			if now >= back.expires {
 				back.decide(Reservation{}, back.refusal(ErrWaitTooLong))
@@ -233,6 +229,15 @@ func (l *Limiter) schedule(now int64) {
 		l.arm(at, now)
 		return
 	}
+}
+
+// catchUp reads the clock and lets happen what was due by then, before
+// something else is done. So an answer depends on instants alone, not on how
+// late a timer or a goroutine is.
+func (l *Limiter) catchUp() (now int64) {
+	now = l.now()
+	l.schedule(now)
+	return now
 }
 
 func (l *Limiter) head() *Ticket {
@@ -246,7 +251,7 @@ func (l *Limiter) head() *Ticket {
 func (l *Limiter) refuseImpossible(q *line) {
 	for t := q.head; t != nil; {
 		next := t.next
-		if err := l.impossible(&t.cost); err != nil {
+		if err := l.impossible(t.cost); err != nil {
 			t.decide(Reservation{}, err)
 		}
 		t = next

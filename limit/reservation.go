@@ -41,7 +41,7 @@ type table struct {
 	n       int
 }
 
-func (t *table) put(cost *Cost) (i uint32, seq uint64) {
+func (t *table) put(cost Cost) (i uint32, seq uint64) {
 	t.seq++
 	t.n++
 	if t.free == 0 {
@@ -52,7 +52,7 @@ func (t *table) put(cost *Cost) (i uint32, seq uint64) {
 		t.free = t.entries[i].next
 	}
 	e := &t.entries[i]
-	e.seq, e.cost, e.parked, e.mark.set = t.seq, *cost, false, false
+	e.seq, e.cost, e.parked, e.mark.set = t.seq, cost, false, false
 	return i, t.seq
 }
 
@@ -100,6 +100,7 @@ func (r Reservation) Settle(actual Cost) {
 	}
 	l := r.l
 	l.mu.Lock()
+	l.moving()
 	if cost, ok := r.end(); ok {
 		l.correct(Cost{
 			Input:  cost.Input - clampUnits(actual.Input),
@@ -115,11 +116,13 @@ func (r Reservation) Keep() {
 	if r.l == nil {
 		return
 	}
-	r.l.mu.Lock()
+	l := r.l
+	l.mu.Lock()
+	l.moving()
 	if _, ok := r.end(); ok {
-		r.l.moved()
+		l.moved()
 	}
-	r.l.mu.Unlock()
+	l.mu.Unlock()
 }
 
 // Return ends the reservation of a call that was never made.
@@ -127,12 +130,14 @@ func (r Reservation) Return() {
 	if r.l == nil {
 		return
 	}
-	r.l.mu.Lock()
+	l := r.l
+	l.mu.Lock()
+	l.moving()
 	if cost, ok := r.end(); ok {
-		r.l.correct(cost, r.seq)
-		r.l.moved()
+		l.correct(cost, r.seq)
+		l.moved()
 	}
-	r.l.mu.Unlock()
+	l.mu.Unlock()
 }
 
 // Park gives back the place in flight and leaves the reservation open: for a
@@ -141,13 +146,15 @@ func (r Reservation) Park() {
 	if r.l == nil {
 		return
 	}
-	r.l.mu.Lock()
-	if e := r.l.open.get(r.i, r.seq); e != nil && !e.parked {
+	l := r.l
+	l.mu.Lock()
+	l.moving()
+	if e := l.open.get(r.i, r.seq); e != nil && !e.parked {
 		e.parked = true
-		r.l.inFlight--
-		r.l.moved()
+		l.inFlight--
+		l.moved()
 	}
-	r.l.mu.Unlock()
+	l.mu.Unlock()
 }
 
 // Cost is what is reserved; zero once the reservation has ended.
@@ -176,9 +183,10 @@ func KeepOnCollect[T any](p *T, r Reservation) runtime.Cleanup {
 // for it; giving back to it would mint credit.
 func (l *Limiter) correct(diff Cost, seq uint64) {
 	l.refunds = l.refunds.plus(diff)
+	a := diff.amounts()
 	for i := range l.limits {
 		b := &l.limits[i]
-		switch d := b.of(&diff); {
+		switch d := a.in(b.unit); {
 		case d == 0 || b.born > seq:
 		case d > 0:
 			b.refund(d)
@@ -189,11 +197,18 @@ func (l *Limiter) correct(diff Cost, seq uint64) {
 	}
 }
 
-// moved looks at the line again after credit or a place came back. Nobody
-// waiting is the common case, and needs no clock.
+// moving and moved stand around a change that gives back credit or a place: the
+// line is looked at before, for what is due by now, and after. Nobody waiting is
+// the common case, and needs no clock.
+func (l *Limiter) moving() {
+	if l.head() != nil {
+		l.catchUp()
+	}
+}
+
 func (l *Limiter) moved() {
 	if l.head() != nil {
-		l.schedule(l.now())
+		l.schedule(l.last)
 	}
 }
 

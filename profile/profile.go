@@ -1,6 +1,10 @@
 package profile
 
 import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -8,50 +12,104 @@ import (
 )
 
 // A Profile is how one provider limits, charges, refuses and reports: data,
-// each value with its source. The zero Profile is not usable; start from
-// [Unknown] or another one and change what differs.
+// with its source. A user's own is as good as one from the table: start from
+// [Unknown], or a copy of one that is near, change what differs, and hand it to
+// the transport. The zero Profile means: find one by the host.
 type Profile struct {
 	// Name is what [ByName] finds it by, in lower case, such as "openai".
 	Name string
 
-	// Hosts are the hosts it is chosen for: a name, or ".example.com" for every
-	// host under it.
+	// Hosts are patterns of the hosts it is chosen for, with * for any
+	// characters: "api.openai.com", "*.openai.azure.com".
 	Hosts []string
 
 	// Rule is what a call is charged.
 	Rule estimate.Rule
 
-	// InputOnly: a limit on "tokens per minute" counts the prompt alone.
+	// Factors replace Rule.OutputFactor for models whose name contains a word;
+	// the longest word counts.
+	Factors []Factor
+
+	// InputOnly: a limit on tokens counts the prompt alone.
 	InputOnly bool
 
 	// RequestBurst and TokenBurst are how much of the rate, as a time, may go
 	// in one instant after idling, for limits of a minute or less. 0 is 1 s for
-	// requests and 10 s for tokens. Sub-second judges ask for less.
+	// requests and 10 s for tokens.
 	RequestBurst, TokenBurst time.Duration
 
-	// Headroom is the share of each limit, in per cent, that is used. 0 is 100.
+	// Headroom is the share of each limit, in per cent, that is used; 0 is all
+	// of it. Windows whose edges the client cannot see need some.
 	Headroom int64
 
-	// StartEmpty: nothing is taken as left when the program starts. For windows
-	// that may have been half used by the one before.
+	// StartEmpty: the program starts with no credit, since the window it
+	// starts in may be used up.
 	StartEmpty bool
 
 	// Dialect tells package headers whose fields it reads; "" is generic.
 	Dialect string
 
-	// Linear: a reset field is the time until a continuous bucket is full, so
-	// that it tells which window the limit has.
+	// Linear: a reset is the time until a continuous bucket is full, and so
+	// tells which window a limit has.
 	Linear bool
 
 	// RemainingAfter: a remaining field is the balance at the end of the call,
 	// not at its admission.
 	RemainingAfter bool
 
+	// Foreign: the fields speak of somebody else's limit (a shared deployment
+	// behind the caller's own tier) and are not used.
+	Foreign bool
+
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
 
-	// Source names where the values come from, AsOf when ("2026-10").
+	// Source names where the values come from, AsOf when, as "2026-10".
 	Source, AsOf string
+}
+
+// A Factor is what an output token of some models counts for.
+type Factor struct {
+	Model  string // a word in the model's name, in lower case
+	Output int64  // at least 1
+}
+
+// RuleFor is the charge rule for a model.
+func (p Profile) RuleFor(model string) estimate.Rule {
+	r := p.Rule
+	if len(p.Factors) > 0 {
+		model = strings.ToLower(model)
+		best := 0
+		for _, f := range p.Factors {
+			if len(f.Model) > best && strings.Contains(model, f.Model) {
+				best, r.OutputFactor = len(f.Model), f.Output
+			}
+		}
+	}
+	return r
+}
+
+// Validate reports a profile that contradicts itself, naming the field.
+func (p Profile) Validate() error {
+	switch {
+	case p.Name == "" || p.Name != strings.ToLower(p.Name):
+		return fmt.Errorf("profile: Name is %q: it must be there, in lower case", p.Name)
+	case p.RequestBurst < 0 || p.TokenBurst < 0:
+		return errors.New("profile: RequestBurst and TokenBurst must not be negative")
+	case p.Headroom < 0 || p.Headroom > 100:
+		return fmt.Errorf("profile: Headroom is %d: it must be from 0 to 100 per cent", p.Headroom)
+	}
+	for _, h := range p.Hosts {
+		if _, err := path.Match(h, ""); err != nil || h == "" || h != strings.ToLower(h) {
+			return fmt.Errorf("profile: Hosts: %q is no pattern in lower case", h)
+		}
+	}
+	for _, f := range p.Factors {
+		if f.Model == "" || f.Output < 1 {
+			return fmt.Errorf("profile: Factors: %+v needs a model and at least 1", f)
+		}
+	}
+	return p.Rule.Validate()
 }
 
 // Unknown is the profile of a provider that nothing is known of: the prompt
@@ -64,21 +122,24 @@ func Unknown() Profile {
 }
 
 // ForHost returns the profile for a host, with or without a port: [Unknown] if
-// there is none. The longest match counts.
+// there is none. The longest pattern that fits counts.
 func ForHost(host string) Profile {
-	host = strings.ToLower(host)
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]
 	}
-	best, found := "", Unknown()
-	for _, p := range profiles {
+	best, found := "", -1
+	for i, p := range table {
 		for _, h := range p.Hosts {
-			if len(h) > len(best) && (h == host || h[0] == '.' && strings.HasSuffix(host, h)) {
-				best, found = h, p
+			if ok, _ := path.Match(h, host); ok && len(h) > len(best) {
+				best, found = h, i
 			}
 		}
 	}
-	return found
+	if found < 0 {
+		return Unknown()
+	}
+	return table[found].clone()
 }
 
 // ByName returns the profile of that name, in any case.
@@ -87,19 +148,26 @@ func ByName(name string) (Profile, bool) {
 	if name == "unknown" {
 		return Unknown(), true
 	}
-	for _, p := range profiles {
+	for _, p := range table {
 		if p.Name == name {
-			return p, true
+			return p.clone(), true
 		}
 	}
 	return Profile{}, false
 }
 
-// Names lists every profile's name, in order.
+// Names lists the names of all profiles, in order.
 func Names() []string {
-	names := make([]string, 0, len(profiles)+1)
-	for _, p := range profiles {
+	names := []string{"unknown"}
+	for _, p := range table {
 		names = append(names, p.Name)
 	}
-	return append(names, "unknown")
+	slices.Sort(names)
+	return names
+}
+
+// clone keeps the table out of the caller's reach.
+func (p Profile) clone() Profile {
+	p.Hosts, p.Factors = slices.Clone(p.Hosts), slices.Clone(p.Factors)
+	return p
 }

@@ -187,31 +187,36 @@ func scrub(text string, req *http.Request) string {
 	return text
 }
 
-// redact removes user, query and fragment from every URL in text:
+// redact removes user, query and fragment from every URL in text, also from one in
+// the path of another:
 //
 //	url  = scheme "://" [ user "@" ] host [ path ] [ "?" query ] [ "#" fragment ]
 //
 // A URL ends at a blank, a quote or an angle bracket.
 func redact(text string) string {
+	const mark = "://"
 	var b strings.Builder
 	for {
-		i := strings.Index(text, "://")
+		i := strings.Index(text, mark)
 		if i < 0 {
 			b.WriteString(text)
 			return b.String()
 		}
-		i += len("://")
+		i += len(mark)
 		b.WriteString(text[:i])
 		text = text[i:]
+
 		end := strings.IndexAny(text, " \t\r\n\"'<>`")
 		if end < 0 {
 			end = len(text)
 		}
-		u := text[:end]
-		text = text[end:]
-		cut := strings.IndexAny(u, "?#")
-		if cut >= 0 {
-			u = u[:cut]
+		u, rest := text[:end], text[end:]
+		tail := ""
+		if j := strings.IndexAny(u, "?#"); j >= 0 {
+			u, tail = u[:j], "?redacted"
+		}
+		if j := strings.Index(u, mark); j >= 0 {
+			u, tail, rest = u[:j], "", text[j:]
 		}
 		host, path := u, ""
 		if j := strings.IndexByte(u, '/'); j >= 0 {
@@ -219,8 +224,7 @@ func redact(text string) string {
 		}
 		b.WriteString(host[strings.LastIndexByte(host, '@')+1:])
 		b.WriteString(path)
-		if cut >= 0 {
-			b.WriteString("?redacted")
-		}
+		b.WriteString(tail)
+		text = rest
 	}
 }

@@ -10,14 +10,14 @@ import (
 
 // An Event is what a hook is told.
 type Event struct {
-	Request  *http.Request  // the caller's; not to be changed
-	Response *http.Response // a copy with a readable, bounded body; nil if the attempt had no response
-	Err      error          // the attempt's own error; nil if it had a response
-	Attempt  int            // attempts made so far, from 1
-	Wait     time.Duration  // how long the call waits before the next attempt, from now; 0 in Done
-	Waited   time.Duration  // time slept in this call so far
-	Verdict  refusal.Verdict
-	Reason   Reason // why there is no further attempt; in Done only
+	Request  *http.Request   // the caller's; not to be changed
+	Response *http.Response  // a copy with a readable, bounded body; nil if the attempt had no response
+	Err      error           // the attempt's own error; nil if it had a response
+	Attempt  int             // attempts made so far, from 1
+	Wait     time.Duration   // the wait before the next attempt: to come in Deciding, over in Admit, 0 in Done
+	Waited   time.Duration   // time slept in this call so far
+	Verdict  refusal.Verdict // what the body said; zero when it was not read
+	Reason   Reason          // why there is no further attempt; in Done only
 }
 
 // A Reason says why a call ended when it did. Its zero value is Answered.

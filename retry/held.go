@@ -38,16 +38,16 @@ type held struct {
 	closed bool
 }
 
-// hold reads body ahead for at most d, or until stop is closed. When it has seen
-// the end of the body it has closed it, so that the connection is free during the
-// wait.
-func hold(body io.ReadCloser, d time.Duration, stop <-chan struct{}) *held {
+// hold reads body, whose length is size or -1, ahead for at most d, or until stop is
+// closed. When it has seen the end of the body it has closed it, so that the
+// connection is free during the wait.
+func hold(body io.ReadCloser, size int64, d time.Duration, stop <-chan struct{}) *held {
 	h := &held{src: body}
 	h.grown.L = &h.mu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h.readAhead()
+		h.readAhead(size)
 	}()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -59,8 +59,12 @@ func hold(body io.ReadCloser, d time.Duration, stop <-chan struct{}) *held {
 	return h
 }
 
-func (h *held) readAhead() {
-	chunk := make([]byte, 4<<10)
+func (h *held) readAhead(size int64) {
+	room := int64(4 << 10)
+	if size >= 0 {
+		room = min(room, size+1) // one more, to see the end
+	}
+	chunk := make([]byte, room)
 	idle := 0
 	for n := 0; n < heldBytes; {
 		m, err := h.src.Read(chunk[:min(len(chunk), heldBytes-n)])

@@ -56,6 +56,10 @@ func (c *call) judge() bool {
 			c.reason = Refused
 			return false
 		}
+		if hasEnded(c.req) { // while the body was read: nothing is announced any more
+			c.end(c.req.Context())
+			return false
+		}
 	}
 	if c.reason = c.fits(order, ordered); c.reason != Answered {
 		return false
@@ -85,17 +89,17 @@ func worthIt(resp *http.Response) bool {
 	return s >= 500
 }
 
-type answer int8
+type advice int8
 
 const (
-	no answer = iota - 1
+	no advice = iota - 1
 	unsaid
 	yes
 )
 
 // shouldRetry reads x-should-retry: "true" or "false", anything else is unsaid. Of
 // several lines that disagree, the one that forbids counts.
-func shouldRetry(h http.Header) answer {
+func shouldRetry(h http.Header) advice {
 	a := unsaid
 	for _, v := range h["X-Should-Retry"] {
 		switch v = strings.TrimSpace(v); {
@@ -115,7 +119,7 @@ func (c *call) readRefusal(order time.Duration) (more time.Duration, ok bool) {
 		c.resp.Body = http.NoBody
 	}
 	planned := max(order, c.t.opts.MinBackoff)
-	c.refusal = hold(c.resp.Body, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
+	c.refusal = hold(c.resp.Body, c.resp.ContentLength, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
 	c.resp.Body = c.refusal
 	seen := c.refusal.seen()
 	c.verdict = refusal.Classify(c.resp.StatusCode, plain(c.resp.Header, seen))

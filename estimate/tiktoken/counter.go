@@ -113,8 +113,8 @@ func (c *Counter) Fallbacks() int64 { return c.fallbacks.Load() }
 //
 // Text is not kept. Time is linear in its length. Beyond a vocabulary that has to
 // be built first, nothing is allocated once the scratch memory is warm. That
-// memory is a few hundred kB, plus three times the longest piece that is not
-// valid UTF-8.
+// memory is about 300 kB, plus three times the longest piece that is not valid
+// UTF-8.
 func (c *Counter) Count(model string, text []byte) int64 {
 	v := c.vocabulary(model)
 	if v == nil {
@@ -146,7 +146,7 @@ func (c *Counter) CountJSON(model string, raw []byte) int64 {
 		return quarter(int64(len(raw)))
 	}
 	s := scratches.Get().(*scratch)
-	n := v.countJSON(s, raw)
+	n := v.countJSON(s, raw, jsonPart)
 	s.release()
 	return n
 }

@@ -18,11 +18,12 @@ func (v *vocabulary) countInvalid(s *scratch, piece []byte) int64 {
 	return v.count(s, b)
 }
 
-// part is how much of a JSON string is decoded before it is counted.
-const part = 64 << 10
+// jsonPart is how much of a JSON string is decoded before it is counted.
+const jsonPart = 64 << 10
 
-// countJSON counts the text of the JSON string with raw between its quotes.
-func (v *vocabulary) countJSON(s *scratch, raw []byte) int64 {
+// countJSON counts the text of the JSON string with raw between its quotes, part
+// bytes at a time.
+func (v *vocabulary) countJSON(s *scratch, raw []byte, part int) int64 {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return v.countText(s, raw)
 	}

@@ -48,15 +48,14 @@ var modelTable = []struct {
 	name     string
 	encoding Encoding
 }{
+	{"text-embedding-ada", CL100kBase},
 	{"text-davinci-edit", P50kBase},
 	{"code-davinci-edit", P50kBase},
-	{"text-similarity", R50kBase},
 	{"text-davinci-003", P50kBase},
 	{"text-davinci-002", P50kBase},
 	{"text-embedding-3", CL100kBase},
-	{"text-embedding-ada", CL100kBase},
 	{"text-davinci-001", R50kBase},
-	{"chatgpt-4o", O200kBase},
+	{"text-similarity", R50kBase},
 	{"gpt-3.5-turbo", CL100kBase},
 	{"davinci-codex", P50kBase},
 	{"cushman-codex", P50kBase},
@@ -68,6 +67,7 @@ var modelTable = []struct {
 	{"code-search", R50kBase},
 	{"davinci-002", CL100kBase},
 	{"babbage-002", CL100kBase},
+	{"chatgpt-4o", O200kBase},
 	{"text-curie", R50kBase},
 	{"text-ada", R50kBase},
 	{"gpt-4.1", O200kBase},
@@ -101,22 +101,17 @@ func modelEncoding(model string) (Encoding, bool) {
 // ("openai/gpt-4o"), the mark of a fine-tuned model and what follows the model in
 // it ("ft:gpt-4o-2024-08-06:org::id", in the older form "davinci:ft-org-2023").
 func baseModel(model string) string {
-	model = model[strings.LastIndexByte(model, '/')+1:]
-	if len(model) >= 3 && strings.EqualFold(model[:3], "ft:") {
-		model = model[3:]
+	name, rest, _ := strings.Cut(model, ":")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if strings.EqualFold(name, "ft") {
+		name, _, _ = strings.Cut(rest, ":")
 	}
-	if i := strings.IndexByte(model, ':'); i >= 0 {
-		model = model[:i]
-	}
-	return model
+	return name
 }
 
 // fits tells whether a row's name stands for the model, letter case ignored.
 func fits(name, model string) bool {
-	open := name[len(name)-1] == '*'
-	if open {
-		name = name[:len(name)-1]
-	}
+	name, open := strings.CutSuffix(name, "*")
 	if len(model) < len(name) || !strings.EqualFold(model[:len(name)], name) {
 		return false
 	}

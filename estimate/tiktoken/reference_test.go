@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	ref "github.com/pkoukk/tiktoken-go"
 	loader "github.com/pkoukk/tiktoken-go-loader"
@@ -74,12 +75,13 @@ func compare(t testing.TB, c *Counter, e Encoding, text string) {
 	}
 }
 
-// pieces cuts a text into valid UTF-8 parts of about n bytes.
+// pieces cuts a text into parts of at most n bytes, n at least 4, between
+// characters and, if there is one in the second half, behind a line end.
 func pieces(text string, n int) []string {
 	var out []string
 	for len(text) > n {
 		cut := n
-		for cut > 0 && text[cut]&0xc0 == 0x80 {
+		for cut > n-4 && !utf8.RuneStart(text[cut]) {
 			cut--
 		}
 		if i := strings.LastIndexByte(text[:cut], '\n'); i > n/2 {

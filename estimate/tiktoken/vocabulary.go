@@ -24,25 +24,26 @@ type vocabulary struct {
 	text    []byte // every token's bytes, in the order of ranks
 	longest int    // bytes of the longest token
 
-	// slots holds 0 for an empty slot, or all that a look-up needs before it
-	// compares bytes. Half of it is used. The content is fixed, so no input can
-	// make a chain of probes longer than the longest one there is.
-	slots []slot
+	// prints holds 0 for an empty slot, or one byte of the hash of the token in
+	// it. Most look-ups find no token and end here, in an array small enough to
+	// stay in the cache. Half of the slots are used. The content is fixed, so no
+	// input can make a chain of probes longer than the longest one there is.
+	prints []uint8
+	slots  []slot
 
 	// pairs answers the most frequent question, whether two neighbouring bytes
 	// are a token: rank+1, or 0.
 	pairs *[1 << 16]uint32
 }
 
-// A slot packs, from the lowest bit: rank+1, the length of the token, its place
-// in text, and a fingerprint of its hash.
+// A slot packs, from the lowest bit: the rank, the length of the token and its
+// place in text.
 type slot uint64
 
 const (
 	rankBits   = 18 // 2^18 is more than the 200,000 tokens of o200k_base
 	lengthBits = 8
 	placeBits  = 22 // 4 MB
-	printShift = rankBits + lengthBits + placeBits
 
 	rankMask   = 1<<rankBits - 1
 	lengthMask = 1<<lengthBits - 1
@@ -58,8 +59,15 @@ func readVocabulary(files fs.FS, name string) (*vocabulary, error) {
 	}
 	defer f.Close()
 
-	var text []byte
-	var start []uint32 // token r begins at text[start[r]]; empty if there is no rank r
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("tiktoken: vocabulary %s: %w", name, err)
+	}
+	// A line takes 18 bytes for a token of 7 in the largest vocabulary. Room for
+	// that spares the copies of growing; a wrong guess only costs those.
+	size := min(info.Size(), 1<<placeBits)
+	text := make([]byte, 0, size/2)
+	start := make([]uint32, 0, size/16) // token r begins at text[start[r]]; empty if there is no rank r
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Bytes()
@@ -113,6 +121,7 @@ func appendToken(text []byte, start []uint32, line []byte) ([]byte, []uint32, er
 func (v *vocabulary) index(start []uint32) {
 	v.pairs = new([1 << 16]uint32)
 	v.slots = make([]slot, 2*len(start))
+	v.prints = make([]uint8, len(v.slots))
 	for r := range len(start) - 1 {
 		place, end := start[r], start[r+1]
 		token := v.text[place:end]
@@ -125,12 +134,13 @@ func (v *vocabulary) index(start []uint32) {
 		}
 		h := hash(token)
 		i := v.home(h)
-		for v.slots[i] != 0 {
+		for v.prints[i] != 0 {
 			if i++; i == len(v.slots) {
 				i = 0
 			}
 		}
-		v.slots[i] = slot(h)<<printShift | slot(place)<<(rankBits+lengthBits) | slot(len(token))<<rankBits | slot(r+1)
+		v.prints[i] = fingerprint(h)
+		v.slots[i] = slot(place)<<(rankBits+lengthBits) | slot(len(token))<<rankBits | slot(r)
 	}
 }
 
@@ -140,6 +150,8 @@ func (v *vocabulary) home(h uint64) int {
 	hi, _ := bits.Mul64(h, uint64(len(v.slots)))
 	return int(hi)
 }
+
+func fingerprint(h uint64) uint8 { return max(1, uint8(h)) }
 
 // none is the rank of bytes that are no token, above every rank there is.
 const none = 1<<32 - 1
@@ -153,19 +165,20 @@ func (v *vocabulary) rank(b []byte) uint32 {
 		return none
 	}
 	h := hash(b)
-	want := slot(h)<<printShift | slot(len(b))<<rankBits
+	want, prints := fingerprint(h), v.prints
 	for i := v.home(h); ; {
-		s := v.slots[i]
-		if s == 0 {
+		p := prints[i]
+		if p == 0 {
 			return none
 		}
-		if (s^want)&^(placeMask<<(rankBits+lengthBits)|rankMask) == 0 {
+		if p == want {
+			s := v.slots[i]
 			place := int(s >> (rankBits + lengthBits) & placeMask)
-			if string(v.text[place:place+len(b)]) == string(b) {
-				return uint32(s&rankMask) - 1
+			if int(s>>rankBits&lengthMask) == len(b) && string(v.text[place:place+len(b)]) == string(b) {
+				return uint32(s & rankMask)
 			}
 		}
-		if i++; i == len(v.slots) {
+		if i++; i == len(prints) {
 			i = 0
 		}
 	}

@@ -94,10 +94,14 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
+// Close counts, and closes the Reader if it can be closed.
 func (b *Body) Close() error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.closes++
+	b.mu.Unlock()
+	if c, ok := b.Reader.(io.Closer); ok {
+		return c.Close()
+	}
 	return nil
 }
 

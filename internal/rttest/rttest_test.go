@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -101,22 +102,22 @@ var mutants = map[string]wrapper{
 			return plain(base).RoundTrip(r)
 		})}
 	},
-	"races": func() wrapper {
-		return func(base http.RoundTripper) http.RoundTripper {
-			var last *http.Request
-			return closing{base, Func(func(r *http.Request) (*http.Response, error) {
-				last = r
-				resp, err := plain(base).RoundTrip(r)
-				if resp != nil {
-					resp.Request = last
-				}
-				if err == nil && last != r {
-					resp.Body = http.NoBody
-				}
-				return resp, err
-			})}
-		}
-	}(),
+	// Shared state without a lock, made certain: each call answers with the
+	// request of the one before.
+	"mixes up calls": func(base http.RoundTripper) http.RoundTripper {
+		var mu sync.Mutex
+		var before *http.Request
+		return closing{base, Func(func(r *http.Request) (*http.Response, error) {
+			resp, err := plain(base).RoundTrip(r)
+			mu.Lock()
+			defer mu.Unlock()
+			if resp != nil && before != nil {
+				resp.Request = before
+			}
+			before = r
+			return resp, err
+		})}
+	},
 }
 
 // plain is the smallest layer that keeps the contract.

@@ -21,22 +21,22 @@ type stubCase struct {
 
 var stubCases = []stubCase{
 	{"the request is not altered", requestNotAltered},
-	{"edits by the base stay below", editsStayBelow},
+	{"B092 edits by the base stay below", editsStayBelow},
 	{"the base sees the request", baseSeesRequest},
 	{"trailers set while the body is read are seen", trailersSeen},
-	{"the request body is closed", bodyClosed},
+	{"B089 the request body is closed", bodyClosed},
 	{"the request body is streamed", bodyStreamed},
 	{"the response is the base's", responseIsTheBases},
 	{"the end of the response body is the base's", responseEnd},
 	{"response.Request is the caller's", responseRequest},
-	{"a response means no error", neverBoth},
+	{"B091 a response means no error", neverBoth},
 	{"an error keeps its identity", errorIdentity},
 	{"context values reach the base", contextValues},
 	{"cancelled before", cancelledBefore},
 	{"cancelled in flight", cancelledInFlight},
-	{"concurrent calls", concurrentCalls},
-	{"CloseIdleConnections is forwarded", closeIdle},
-	{"a body of 101 can be written to", upgradeStub},
+	{"B093 concurrent calls", concurrentCalls},
+	{"B094 CloseIdleConnections is forwarded", closeIdle},
+	{"B095 a body of 101 can be written to", upgradeStub},
 }
 
 // requests are the shapes a caller's request may have.
@@ -457,6 +457,9 @@ func concurrentCalls(t *testing.T, wrap wrapper) {
 			defer resp.Body.Close()
 			if got, _ := io.ReadAll(resp.Body); string(got) != want {
 				t.Errorf("sent %q, answered %q", want, got)
+			}
+			if resp.Request != req {
+				t.Error("the answer names another call's request")
 			}
 		})
 	}

@@ -1,0 +1,204 @@
+package estimate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// countSeeds are texts on which the ways of counting could part: stretches that end
+// inside an eight-byte word, digits and blanks across one, characters of every
+// length, bytes that are no character, escapes and what only looks like one.
+var countSeeds = []string{
+	"", "a", "Hello, world.", "1", "12", "123", "1234", "12345678901234567890", "abcdefg1234567hijk", "a1b22c333d4444",
+	" ", "  ", "   ", "a  b   c\t\td \t e", "1234567 \t 1234567  12345678", "\n\n\r\n", "x = y;\n\n\treturn\n", "----====", "/// ...",
+	"é", "naïve café", "Привет, мир 2024", "人人生而自由", "東京 123 です", "안녕하세요", "नमस्ते", "👩‍💻👍🏽🇩🇪", "\u2028\u2029\ufeff\ufffd",
+	"\x00\x01\x1f\x7f", "\xff", "\xc0\x80", "\xe4\xba", "\xe4\xbaa", "\xed\xa0\x80", "\xf0\x9f\x98", "\xf4\x90\x80\x80", "\xf0\x80\x80\x80", "\xe0\x80\x80", "ab\xc3", "\x80\x80",
+	`\`, `\\`, `\n`, `\u0041`, `\ud83d\ude00`, `\ud83d`, `\ude00`, `\ud83dx`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`, `\u12`, `\u`, `\q`, `\"`, `\/`, `a\u00`, `\uD83D\uDE00 1\u0032\u00333 4`,
+	`\ude00\ude00`, `\udc00\udbff`, "123é4", "12345é67890é1234", "  é  é   ",
+	"\xed\xa0\x80abcd", "\xf4\x90\x80\x80abcd", "\xf0\x80\x80\x80abcd", "\xe0\x80\x80abcd", "\xc0\x80abcd", "\xe4\xbaabcd", "\xf0\x9f\x98abcd", "\xf5\x80\x80\x80abcd", "\x80abcd",
+	"<script>&amp;</script>", strings.Repeat("0", 100), strings.Repeat(" ", 100), strings.Repeat("é", 9),
+}
+
+// escapeAll writes every character as \uXXXX.
+func escapeAll(text []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if hi, lo := utf16.EncodeRune(r); hi != utf8.RuneError {
+			fmt.Fprintf(&b, `\u%04x\u%04X`, hi, lo)
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
+}
+
+// encodings returns the insides of JSON strings that mean text.
+func encodings(t testing.TB, text []byte) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{`all \u`: escapeAll(text)}
+	for name, html := range map[string]bool{"HTML-safe": true, "plain": false} {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(html)
+		if err := e.Encode(string(text)); err != nil {
+			t.Fatal(err)
+		}
+		s := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+		out[name] = s[1 : len(s)-1]
+	}
+	return out
+}
+
+// Encoded by encoding/json or wholly escaped, a text costs what it costs plain.
+func FuzzCountOfEncodedText(f *testing.F) {
+	for _, s := range countSeeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for fam := range families {
+			want := CountFor(fam, text)
+			if oracle := simple(tables[fam], text); want != oracle {
+				t.Fatalf("family %d: Count(%q) = %d, the table says %d", fam, text, want, oracle)
+			}
+			for name, raw := range encodings(t, text) {
+				if got := CountJSONFor(fam, raw); got != want {
+					t.Errorf("family %d, %s: CountJSON(%s) = %d, Count(%q) = %d", fam, name, raw, got, text, want)
+				}
+			}
+		}
+		for name, raw := range encodings(t, text) {
+			if got, want := runesJSON(raw), Runes(text); got != want {
+				t.Errorf("%s: runesJSON(%s) = %d, Runes(%q) = %d", name, raw, got, text, want)
+			}
+		}
+	})
+}
+
+// What encoding/json decodes from the raw inside of a string costs what the inside
+// was counted at. What is no JSON is counted too, and within bounds.
+func FuzzCountJSONOfRaw(f *testing.F) {
+	for _, s := range countSeeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		n, r := CountJSON(raw), runesJSON(raw)
+		if n < 0 || r < 0 || r > int64(len(raw)) || n > int64(len(raw))*mostPerByte(O200k) {
+			t.Fatalf("%q: %d milli-tokens, %d characters", raw, n, r)
+		}
+		var text string
+		if json.Unmarshal(fmt.Appendf(nil, `"%s"`, raw), &text) != nil {
+			return
+		}
+		if want := Count([]byte(text)); n != want {
+			t.Errorf("CountJSON(%s) = %d, Count(%q) = %d", raw, n, text, want)
+		}
+		if want := Runes([]byte(text)); r != want {
+			t.Errorf("runesJSON(%s) = %d, Runes(%q) = %d", raw, r, text, want)
+		}
+	})
+}
+
+// mostPerByte is the most that one byte can add.
+func mostPerByte(f Family) int64 {
+	w := f.weights()
+	most := int64(0)
+	for _, p := range w.pair {
+		most = max(most, int64(p))
+	}
+	for _, x := range w.wide {
+		most = max(most, int64(x))
+	}
+	enter := int64(0)
+	for _, x := range w.enter {
+		enter = max(enter, int64(x))
+	}
+	return most + enter + w.group + w.run
+}
+
+// A text costs about what its parts cost, and more text never costs less. The
+// bound is what Count's comment states.
+func TestCountIsNearlyAdditiveAndMonotone(t *testing.T) {
+	const bound = 8000
+	r := rand.New(rand.NewPCG(1, 2))
+	for f := range families {
+		// What the first character after a cut may cost more or less than as the
+		// first of a text, and a group and a row that may begin anew.
+		w, most := f.weights(), int64(0)
+		for i, cost := range w.pair {
+			most = max(most, int64(cost)-int64(w.pair[i&^0xff|'\n']), int64(w.pair[i&^0xff|'\n'])-int64(cost))
+		}
+		for _, cost := range w.enter {
+			most = max(most, int64(cost)-int64(w.enter['\n']), int64(w.enter['\n'])-int64(cost))
+		}
+		if most += w.group + w.run; most > bound {
+			t.Errorf("family %d: a cut may change %d milli-tokens", f, most)
+		}
+	}
+	n := 0
+	texts := append([]string(nil), countSeeds...)
+	for _, p := range readCorpus(t) {
+		texts = append(texts, string(p.Text))
+	}
+	for _, text := range texts {
+		if !utf8.ValidString(text) || text == "" {
+			continue
+		}
+		for range 8 {
+			cut := r.IntN(len(text) + 1)
+			for cut < len(text) && !utf8.RuneStart(text[cut]) {
+				cut++
+			}
+			for f := range families {
+				whole, head, tail := CountFor(f, []byte(text)), CountFor(f, []byte(text[:cut])), CountFor(f, []byte(text[cut:]))
+				if d := head + tail - whole; d > bound || d < -bound {
+					t.Errorf("family %d: %d + %d for the parts, %d for the whole: %.40q cut at %d", f, head, tail, whole, text, cut)
+				}
+				if head > whole {
+					t.Errorf("family %d: %d for the beginning, %d for the whole: %.40q cut at %d", f, head, whole, text, cut)
+				}
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatal("nothing was cut")
+	}
+}
+
+func TestCountAllocatesNothing(t *testing.T) {
+	Count(nil)
+	CountFor(CL100k, nil)
+	for _, s := range countSeeds {
+		text := []byte(s)
+		if n := testing.AllocsPerRun(10, func() { Count(text); CountFor(CL100k, text); CountJSON(text); Runes(text); runesJSON(text) }); n != 0 {
+			t.Errorf("%q: %v allocations", s, n)
+		}
+	}
+}
+
+func TestUnknownFamilyIsO200k(t *testing.T) {
+	text := []byte("Grüße, 世界")
+	if got, want := CountFor(99, text), CountFor(O200k, text); got != want {
+		t.Errorf("family 99 counts %d, O200k %d", got, want)
+	}
+}
+
+func TestFamilyOf(t *testing.T) {
+	for model, want := range map[string]Family{
+		"gpt-4o": O200k, "gpt-4o-mini-2024-07-18": O200k, "gpt-4.1": O200k, "gpt-4.5-preview": O200k, "chatgpt-4o-latest": O200k,
+		"gpt-5": O200k, "o1": O200k, "o3-mini": O200k, "gpt-oss-120b": O200k, "ft:gpt-4o-mini:acme::1": O200k,
+		"gpt-4": CL100k, "gpt-4-turbo": CL100k, "gpt-4-0613": CL100k, "gpt-3.5-turbo": CL100k, "gpt-35-turbo": CL100k, "ft:gpt-3.5-turbo:acme::1": CL100k,
+		"text-embedding-3-small": CL100k, "text-embedding-ada-002": CL100k,
+		"": O200k, "claude-sonnet": O200k, "gpt-9-preview": O200k, "gpt-40": O200k,
+	} {
+		if got := FamilyOf(model); got != want {
+			t.Errorf("FamilyOf(%q) = %d, want %d", model, got, want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A feature is one weight to be fitted. Its number of occurrences in a text,
+// times its weight, summed over all features, is the estimate that package
+// estimate computes; a test holds the two together.
+type feature struct {
+	kind kind
+	a, b int // ascii: the byte; meet: the two classes; wide: the first code point
+}
+
+type kind uint8
+
+const (
+	ascii    kind = iota // one ASCII character, not a digit
+	repeated             // a blank after a blank (a = 0), a line end after a line end (1), a mark after the same mark (2)
+	run                  // two or more blanks in a row, once
+	digit                // first digit of a group of three (a = 0), the others (1)
+	meet                 // a character of one class after one of another
+	wide                 // the code points from a that share a weight
+)
+
+// Classes of characters, as in package estimate.
+const (
+	control = iota
+	lower
+	upper
+	number
+	punct
+	blank
+	line
+	high
+	classes
+)
+
+func classOf(r rune) int {
+	switch {
+	case r >= 0x80:
+		return high
+	case 'a' <= r && r <= 'z':
+		return lower
+	case 'A' <= r && r <= 'Z':
+		return upper
+	case '0' <= r && r <= '9':
+		return number
+	case r == ' ' || r == '\t':
+		return blank
+	case r == '\n' || r == '\r':
+		return line
+	case r < ' ' || r == 0x7f:
+		return control
+	}
+	return punct
+}
+
+// features counts the features of a text.
+func features(text []byte) map[feature]int {
+	f := map[feature]int{}
+	last, before, digits, blanks := rune('\n'), line, 0, 0
+	for _, r := range string(text) {
+		c := classOf(r)
+		switch {
+		case c == high:
+			f[feature{kind: wide, a: int(blockOf(r))}]++
+		case c == number && digits%3 == 0:
+			f[feature{kind: digit, a: 0}]++
+		case c == number:
+			f[feature{kind: digit, a: 1}]++
+		case c == before && c == blank:
+			f[feature{kind: repeated, a: 0}]++
+		case c == before && c == line:
+			f[feature{kind: repeated, a: 1}]++
+		case r == last && c == punct:
+			f[feature{kind: repeated, a: 2}]++
+		default:
+			f[feature{kind: ascii, a: int(r)}]++
+		}
+		if c != before {
+			f[feature{kind: meet, a: before, b: c}]++
+			digits, blanks = 0, 0
+		}
+		switch c {
+		case number:
+			digits++
+		case blank:
+			if blanks++; blanks == 2 {
+				f[feature{kind: run}]++
+			}
+		}
+		last, before = r, c
+	}
+	return f
+}
+
+// wholeScripts have so many characters that a text shows each of them too
+// rarely to learn from; they get one weight: Kana, Han, Hangul, the rarer Han. The
+// ends are those of blocks.
+var wholeScripts = [][2]rune{{0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xac00, 0xd7ff}, {0x20000, 0x3ffff}}
+
+// blockOf returns the first code point of those that share r's weight: r itself
+// below U+0800, else as far as the first two bytes of UTF-8 tell, or the
+// whole of a script.
+func blockOf(r rune) rune {
+	for _, s := range wholeScripts {
+		if s[0] <= r && r <= s[1] {
+			return s[0]
+		}
+	}
+	switch {
+	case r < 0x800:
+		return r
+	case r < 0x10000:
+		return r &^ 63
+	}
+	return r &^ 4095
+}
+
+// blockEnd returns the last code point of the block that first begins.
+func blockEnd(first rune) rune {
+	for _, s := range wholeScripts {
+		if s[0] == first {
+			return s[1]
+		}
+	}
+	switch {
+	case first < 0x800:
+		return first
+	case first < 0x10000:
+		return first | 63
+	}
+	return first | 4095
+}
+
+// family names the features whose weights should not differ without evidence.
+// One that the corpus does not show gets the mean of its family.
+func (f feature) family() string {
+	switch f.kind {
+	case ascii:
+		return fmt.Sprint("ascii ", classOf(rune(f.a)))
+	case wide:
+		return "wide " + scriptOf(rune(f.a))
+	}
+	return "" // each for itself
+}
+
+// scripts are those that the corpus shows in running text.
+var scripts = []string{"Latin", "Cyrillic", "Greek", "Hebrew", "Arabic", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Thai", "Lao", "Tibetan", "Myanmar", "Georgian", "Armenian", "Ethiopic", "Khmer", "Hangul", "Hiragana", "Katakana", "Han"}
+
+// scriptOf names the script that most characters of a block belong to. What
+// belongs to no script (punctuation, symbols, emoji) is "common", and scripts
+// without running text are "other", each by the bytes that a character takes.
+func scriptOf(first rune) string {
+	votes := map[string]int{}
+	for r := first; r <= min(blockEnd(first), first+4095); r++ {
+		if !unicode.IsGraphic(r) {
+			continue
+		}
+		name := "other"
+		if unicode.In(r, unicode.Common, unicode.Inherited) {
+			name = "common"
+		}
+		for _, s := range scripts {
+			if unicode.Is(unicode.Scripts[s], r) {
+				name = s
+			}
+		}
+		votes[name]++
+	}
+	best := "other"
+	for _, s := range slices.Concat(scripts, []string{"common", "other"}) {
+		if votes[s] > votes[best] {
+			best = s
+		}
+	}
+	if best == "common" || best == "other" {
+		return fmt.Sprint(best, " ", utf8.RuneLen(first))
+	}
+	return best
+}

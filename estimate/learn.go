@@ -1,0 +1,147 @@
+package estimate
+
+import (
+	"slices"
+	"sync"
+)
+
+const (
+	maxModels    = 256 // models remembered by a Calibrator and by an Output, each
+	maxModelName = 256 // bytes; a longer name is not remembered
+)
+
+// byModel keeps one T for each of the models used last. Names come from requests,
+// so there may be any number: when a new one comes and maxModels are
+// there, the one that learned longest ago is forgotten.
+type byModel[T any] struct {
+	mu    sync.Mutex // guards what follows; held for a look-up or one short sort
+	m     map[string]*learned[T]
+	clock uint64 // answers learned from
+}
+
+type learned[T any] struct {
+	value T
+	used  uint64 // byModel.clock when it last learned
+}
+
+// get returns what is known of a model, nil if nothing is. It needs mu.
+func (b *byModel[T]) get(model string) *T {
+	if l := b.m[model]; l != nil {
+		return &l.value
+	}
+	return nil
+}
+
+// learn returns what is known of a model, making room for it if need be; nil for a
+// name that is too long. It needs mu.
+func (b *byModel[T]) learn(model string) *T {
+	if len(model) > maxModelName {
+		return nil
+	}
+	b.clock++
+	l := b.m[model]
+	if l == nil {
+		if b.m == nil {
+			b.m = make(map[string]*learned[T])
+		}
+		if len(b.m) >= maxModels {
+			oldest, at := "", b.clock
+			for name, l := range b.m {
+				if l.used < at {
+					oldest, at = name, l.used
+				}
+			}
+			delete(b.m, oldest)
+		}
+		l = new(learned[T])
+		b.m[model] = l
+	}
+	l.used = b.clock
+	return &l.value
+}
+
+// window holds the last values, at most windowSize.
+type window struct {
+	at     [windowSize]int64
+	n      int // values held
+	next   int // where the next goes
+	sorted [windowSize]int64
+}
+
+// windowSize is a compromise: a median over 32 follows a change within 17
+// answers, and does not move for 15 wild ones.
+const windowSize = 32
+
+func (w *window) add(v int64) {
+	w.at[w.next] = v
+	w.next = (w.next + 1) % windowSize
+	w.n = min(w.n+1, windowSize)
+	w.sorted = w.at
+	slices.Sort(w.sorted[:w.n])
+}
+
+// quantile returns the smallest value that at least percent of those held do not
+// exceed; 0 if none is held.
+func (w *window) quantile(percent int) int64 {
+	if w.n == 0 {
+		return 0
+	}
+	return w.sorted[max((w.n*percent+99)/100, 1)-1]
+}
+
+// An Output learns how many tokens the answers of each model have, for charge
+// rules that count what is produced and not the cap. The zero value is ready.
+// It is safe for concurrent use. It remembers the 256 models that learned last.
+type Output struct {
+	models byModel[window]
+}
+
+const (
+	firstAnswers = 10 // before as many nothing is known
+	maxOutput    = 1 << 40
+)
+
+// Observe learns from one answer of a model: its output tokens, reasoning
+// included. A negative number is ignored.
+func (o *Output) Observe(model string, output int64) {
+	if output < 0 {
+		return
+	}
+	o.models.mu.Lock()
+	defer o.models.mu.Unlock()
+	if w := o.models.learn(model); w != nil {
+		w.add(min(output, maxOutput))
+	}
+}
+
+// Learned returns how many output tokens an answer of a model has: the mean of
+// the last 32, but no more than three quarters of them reached, so that a few
+// long ones do not set it; at least 1. Before ten answers it is 0: not known.
+func (o *Output) Learned(model string) int64 {
+	o.models.mu.Lock()
+	defer o.models.mu.Unlock()
+	w := o.models.get(model)
+	if w == nil || w.n < firstAnswers {
+		return 0
+	}
+	sum := int64(0) // at most 32 * 2^40
+	for _, v := range w.at[:w.n] {
+		sum += v
+	}
+	mean := (sum + int64(w.n) - 1) / int64(w.n)
+	return max(min(mean, w.quantile(75)), 1)
+}
+
+// Expect returns the output tokens to expect of the next answer of a model: what
+// was [Output.Learned], or [FirstOutput] before that, but no more than limit, the
+// request's own cap (0 = not stated).
+func (o *Output) Expect(model string, limit int64) int64 {
+	expect := o.Learned(model)
+	if expect == 0 {
+		expect = FirstOutput
+	}
+	if limit > 0 {
+		expect = min(expect, limit)
+	}
+	return expect
+}

@@ -1,0 +1,123 @@
+package estimate
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// TestPrice reads like the rules do.
+func TestPrice(t *testing.T) {
+	r := Request{Kind: "chat", Input: 900, Quarters: 120, Messages: 3, Images: 1, ImageTokens: 300, OutputCap: 4000, Choices: 2}
+	for _, c := range []struct {
+		name          string
+		rule          Rule
+		cap           int64
+		learned       int64
+		input, output int64
+	}{
+		{"settle, expected", Rule{}, 4000, 0, 900, 2 * 512},
+		{"settle, small cap", Rule{}, 100, 0, 900, 2 * 100},
+		{"settle, learned", Rule{}, 4000, 250, 900, 250},
+		{"settle, learned above the cap", Rule{}, 100, 250, 900, 200},
+		{"settle, no cap", Rule{}, 0, 0, 900, 2 * 512},
+		{"settle, no cap, learned", Rule{}, 0, 9000, 900, 9000},
+		{"settle, reserved", Rule{ReserveCap: true}, 4000, 250, 900, 8000},
+		{"settle, reserved, default", Rule{ReserveCap: true, DefaultCap: 16}, 0, 250, 900, 32},
+		{"settle, reserved, nothing known", Rule{ReserveCap: true}, 0, 0, 900, 2 * 512},
+		{"settle, reserved, factor at the end only", Rule{ReserveCap: true, OutputFactor: 5}, 4000, 0, 900, 8000},
+		{"estimate", Rule{Charge: ChargeEstimate}, 4000, 250, 900, 0},
+		{"estimate, reserved", Rule{Charge: ChargeEstimate, ReserveCap: true}, 4000, 250, 900, 8000},
+		{"estimate by characters", Rule{Charge: ChargeEstimate, PromptByChars: true}, 4000, 0, 120 + 3 + 1 + 300, 0},
+		{"estimate by characters, flat images", Rule{Charge: ChargeEstimate, PromptByChars: true, ImageTokens: 765}, 4000, 0, 120 + 3 + 1 + 765, 0},
+		{"flat images", Rule{ImageTokens: 765}, 4000, 0, 600 + 765, 2 * 512},
+		{"actual", Rule{Charge: ChargeActual}, 4000, 0, 900, 2 * 512},
+		{"actual, learned", Rule{Charge: ChargeActual}, 4000, 70, 900, 70},
+		{"actual, factor", Rule{Charge: ChargeActual, OutputFactor: 5}, 4000, 70, 900, 350},
+		{"negative learned is none", Rule{}, 4000, -1, 900, 2 * 512},
+	} {
+		r := r
+		r.OutputCap = c.cap
+		if in, out := c.rule.Price(r, c.learned); in != c.input || out != c.output {
+			t.Errorf("%s: %d, %d; want %d, %d", c.name, in, out, c.input, c.output)
+		}
+	}
+	for _, kind := range []string{"embeddings", "moderations", "rerank", "count"} {
+		if _, out := (Rule{ReserveCap: true, DefaultCap: 16}).Price(Request{Kind: kind, OutputCap: 9}, 50); out != 0 {
+			t.Errorf("%s: %d tokens of output", kind, out)
+		}
+	}
+}
+
+func TestActual(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		rule          Rule
+		used          Used
+		input, output int64
+	}{
+		{"settle", Rule{}, Used{Input: 90, Cached: 40, Output: 7}, 90, 7},
+		{"settle, cached free", Rule{CachedFree: true}, Used{Input: 90, Cached: 40, Output: 7}, 50, 7},
+		{"settle, cached unknown", Rule{CachedFree: true}, Used{Input: 90, Cached: -1, Output: 7}, 90, 7},
+		{"settle, more cached than read", Rule{CachedFree: true}, Used{Input: 90, Cached: 100, Output: 7}, 0, 7},
+		{"settle, factor", Rule{OutputFactor: 5}, Used{Input: 90, Output: 7}, 90, 35},
+		{"settle, nothing known", Rule{}, Used{Input: -1, Cached: -1, Output: -1}, 100, 200},
+		{"settle, output unknown", Rule{}, Used{Input: 90, Output: -1}, 90, 200},
+		{"settle, zero is known", Rule{}, Used{}, 0, 0},
+		{"actual", Rule{Charge: ChargeActual, CachedFree: true}, Used{Input: 90, Cached: 40, Output: 7}, 50, 7},
+		{"estimate is never corrected", Rule{Charge: ChargeEstimate, CachedFree: true}, Used{Input: 90, Cached: 40, Output: 7}, 100, 200},
+	} {
+		if in, out := c.rule.Actual(100, 200, c.used); in != c.input || out != c.output {
+			t.Errorf("%s: %d, %d; want %d, %d", c.name, in, out, c.input, c.output)
+		}
+	}
+}
+
+// TestPricesSaturate: no number in a request or a rule makes a price wrap round.
+func TestPricesSaturate(t *testing.T) {
+	edges := []int64{math.MinInt64, -1, 0, 1, 5, math.MaxInt64 - 1, math.MaxInt64}
+	n := 0
+	for _, a := range edges {
+		for _, b := range edges {
+			for _, c := range []Charge{ChargeSettle, ChargeEstimate, ChargeActual} {
+				for _, reserve := range []bool{false, true} {
+					r := Request{Input: a, Quarters: b, Messages: a, TokenIDs: b, Images: a, ImageTokens: b, MediaTokens: a, OutputCap: b, Choices: a}
+					u := Rule{Charge: c, ReserveCap: reserve, PromptByChars: reserve, ImageTokens: a, OutputFactor: b, DefaultCap: a, CachedFree: true}
+					in, out := u.Price(r, b)
+					ain, aout := u.Actual(in, out, Used{Input: a, Cached: b, Output: a})
+					if in < 0 || out < 0 || ain < 0 || aout < 0 {
+						t.Fatalf("%+v %+v: %d, %d, %d, %d", u, r, in, out, ain, aout)
+					}
+					n++
+				}
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatal("nothing was tried")
+	}
+}
+
+func TestChargeNames(t *testing.T) {
+	for c, want := range map[Charge]string{ChargeSettle: "settle", ChargeEstimate: "estimate", ChargeActual: "actual", 9: "Charge(9)"} {
+		if c.String() != want {
+			t.Errorf("%v, want %s", c, want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for field, u := range map[string]Rule{
+		"":             {Charge: ChargeSettle, ReserveCap: true, DefaultCap: 1, ImageTokens: 1, OutputFactor: 5},
+		"Charge":       {Charge: 9},
+		"DefaultCap":   {DefaultCap: -1},
+		"ImageTokens":  {ImageTokens: -1},
+		"OutputFactor": {OutputFactor: -1},
+		"ReserveCap":   {Charge: ChargeActual, ReserveCap: true},
+	} {
+		err := u.Validate()
+		if field == "" && err != nil || field != "" && (err == nil || !strings.Contains(err.Error(), "Rule."+field+":")) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

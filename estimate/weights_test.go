@@ -1,0 +1,89 @@
+package estimate
+
+import (
+	"testing"
+
+	"github.com/tripmeter/tripmeter/estimate/internal/fit/corpus"
+)
+
+// readCorpus returns the pieces under testdata/corpus.
+func readCorpus(t testing.TB) []corpus.Piece {
+	t.Helper()
+	p, err := corpus.Read("testdata/corpus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// simple counts as the documentation of the table reads, one character at a time.
+func simple(tab *table, text []byte) int64 {
+	sum := int64(0)
+	last, digits, blanks := rune('\n'), 0, 0
+	for _, r := range string(text) {
+		from, to := classOf(asByte(last)), classOf(asByte(r))
+		if from != to {
+			digits, blanks = 0, 0
+			sum += int64(tab.meet[from][to])
+		}
+		switch {
+		case to == classWide:
+			for _, s := range tab.wide {
+				if r <= s.last {
+					sum += int64(s.weight)
+					break
+				}
+			}
+		case to == classDigit:
+			if digits%3 == 0 {
+				sum += int64(tab.digit[0])
+			} else {
+				sum += int64(tab.digit[1])
+			}
+			digits++
+		case to == classSpace && from == classSpace:
+			sum += int64(tab.repeated[0])
+		case to == classLine && from == classLine:
+			sum += int64(tab.repeated[1])
+		case to == classPunct && r == last:
+			sum += int64(tab.repeated[2])
+		default:
+			sum += int64(tab.ascii[r])
+		}
+		if to == classSpace {
+			if blanks++; blanks == 2 {
+				sum += int64(tab.run)
+			}
+		}
+		last = r
+	}
+	return sum
+}
+
+func asByte(r rune) byte {
+	if r >= 0x80 {
+		return 0x80
+	}
+	return byte(r)
+}
+
+func TestCountIsTheTable(t *testing.T) {
+	n := 0
+	for i, p := range readCorpus(t) {
+		if i%8 != 0 {
+			continue
+		}
+		for f, tab := range tables {
+			for cut := range 9 { // every alignment of the eight-byte words
+				text := p.Text[min(cut, len(p.Text)):]
+				if got, want := CountFor(Family(f), text), simple(tab, text); got != want {
+					t.Fatalf("%s %s family %d from %d: %d, the table says %d", p.Source, p.Kind, f, cut, got, want)
+				}
+			}
+			n++
+		}
+	}
+	if n == 0 {
+		t.Fatal("no piece")
+	}
+}
