@@ -43,24 +43,27 @@ func client(t *testing.T, p provider.Options, o transport.Options, more ...optio
 }
 
 // Two retry layers multiply; each retry of the SDK comes in as a call of its own
-// and is charged. The recipes switch one layer off.
+// and is charged. The recipes switch one layer
+// off.
 func TestRetryLayers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		attempts int // of tripmeter
+		attempts int  // of tripmeter
+		stop     bool // StopSDKRetries
 		sdk      []option.RequestOption
 		calls    int
 		wire     int
 	}{
-		{"both", 0, nil, 3, 9},
-		{"tripmeter alone", 0, []option.RequestOption{option.WithMaxRetries(0)}, 1, 3},
-		{"the SDK alone", 1, nil, 3, 3},
-		{"neither", 1, []option.RequestOption{option.WithMaxRetries(0)}, 1, 1},
+		{"both", 0, false, nil, 3, 9},
+		{"tripmeter alone", 0, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 3},
+		{"tripmeter tells the SDK to stop", 0, true, nil, 1, 3},
+		{"the SDK alone", 1, false, nil, 3, 3},
+		{"neither", 1, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n box.Count
-				client, p, _ := client(t, provider.Options{}, transport.Options{RPM: 600, TPM: 100_000, Attempts: c.attempts, Trace: n.Trace()}, c.sdk...)
+				client, p, _ := client(t, provider.Options{}, transport.Options{RPM: 600, TPM: 100_000, Attempts: c.attempts, StopSDKRetries: c.stop, Trace: n.Trace()}, c.sdk...)
 				for range 20 {
 					p.Script(provider.Step{Kind: provider.Refuse, RetryAfter: 3 * time.Second})
 				}

@@ -13,17 +13,17 @@ import (
 // streamGenerateContent in the shape of the Gemini API. The caller closes it.
 func OpenGemini() *httptest.Server {
 	return httptest.NewServer(refuseFirst(func(w http.ResponseWriter, r *http.Request) {
-		const chunk = `{"candidates":[{"content":{"role":"model","parts":[{"text":"abc "}]}}]%s}`
-		const usage = `,"usageMetadata":{"promptTokenCount":2,"candidatesTokenCount":3,"totalTokenCount":5}`
+		const chunk = `{"candidates":[{"content":{"role":"model","parts":[{"text":"abc "}]}%s}`
+		const last = `,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":2,"candidatesTokenCount":3,"totalTokenCount":5}`
 		switch {
 		case r.Header.Get("X-Goog-Api-Key") != Key:
 			http.Error(w, `{"error":{"code":401,"status":"UNAUTHENTICATED","message":"no key"}}`, http.StatusUnauthorized)
 		case strings.HasSuffix(r.URL.Path, ":generateContent"):
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, strings.Replace(chunk, "abc ", "abc abc abc ", 1), usage)
+			fmt.Fprintf(w, strings.Replace(chunk, "abc ", "abc abc abc ", 1), last)
 		case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
 			w.Header().Set("Content-Type", "text/event-stream")
-			for _, tail := range []string{"", "", usage} {
+			for _, tail := range []string{"}]", "}]", last} {
 				fmt.Fprintf(w, "data: "+chunk+"\r\n\r\n", tail)
 				w.(http.Flusher).Flush()
 			}
