@@ -217,6 +217,36 @@ func TestLowerLedger(t *testing.T) {
 	})
 }
 
+// A waiter whose turn comes in the midst of it does not lose the mark: it is
+// let go before the reservation is looked up, since that may move the table.
+func TestMarkOutlivesTheTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 100}}})
+		for range 40 {
+			r, err := l.TryAcquire(Cost{Input: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticket, err := l.Reserve(Cost{Input: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.mu.Lock()
+			l.timer.Stop() // as late as a timer can be
+			l.mu.Unlock()
+			time.Sleep(time.Hour)
+			r.Sent() // here the waiter goes, and the table may grow
+			if !r.Lower("tokens", -1000, Cost{}) {
+				t.Fatal("the mark was lost")
+			}
+			if _, err := ticket.Take(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
 // Readings commute: whatever the order in which answers come back, credit ends
 // the same, because each carries its own instant and sums.
 func TestLowerCommutes(t *testing.T) {
