@@ -122,7 +122,7 @@ func BenchmarkAgainstClockInside(b *testing.B) {
 					stamp := l.clock()
 					l.mu.Lock()
 					var r Reservation
-					if l.clear(&l.line) && l.takes(benchCost, true, l.see(stamp)) {
+					if l.head() == nil && l.takes(benchCost, true, l.see(stamp)) {
 						r = l.grant(benchCost, true)
 					}
 					l.mu.Unlock()
@@ -132,7 +132,7 @@ func BenchmarkAgainstClockInside(b *testing.B) {
 					l := inside
 					l.mu.Lock()
 					var r Reservation
-					if l.clear(&l.line) && l.takes(benchCost, true, l.see(l.clock())) {
+					if l.head() == nil && l.takes(benchCost, true, l.see(l.clock())) {
 						r = l.grant(benchCost, true)
 					}
 					l.mu.Unlock()

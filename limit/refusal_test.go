@@ -291,6 +291,7 @@ func TestConfigErrors(t *testing.T) {
 		"Limits[2].Rate.Window": {Limits: []Limit{ok, {}, {Rate: Rate{1, -time.Minute}}}},
 		"Limits[0].Burst":       {Limits: []Limit{{Rate: PerMinute(1), Burst: -1}}},
 		"Limits[1].Burst":       {Limits: []Limit{ok, {Burst: 1}}}, // a burst of what?
+		"Limits[1].Largest":     {Limits: []Limit{ok, {Largest: 1}}},
 		"Limits[0].Largest":     {Limits: []Limit{{Rate: PerMinute(1), Largest: -1}}},
 		"Limits[0].Unit":        {Limits: []Limit{{Unit: 4, Rate: PerMinute(1)}}},
 		"Limits[1].Name":        {Limits: []Limit{ok, ok}},
