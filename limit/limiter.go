@@ -199,8 +199,8 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	if l.takesNow(cost, true, stamp) {
 		return l.grant(cost, true), nil
 	}
-	if err := l.impossible(cost); err != nil {
-		return Reservation{}, err
+	if e := l.impossible(cost); e != nil {
+		return Reservation{}, e
 	}
 	return Reservation{}, l.refusal(ErrLimited, cost, true, l.ahead(&l.line))
 }
@@ -211,12 +211,12 @@ func (l *Limiter) Allow(cost Cost) bool {
 	cost = cost.bounded()
 	stamp := l.clock()
 	l.mu.Lock()
-	ok := l.takesNow(cost, false, stamp)
-	if ok {
-		l.grant(cost, false)
+	defer l.mu.Unlock()
+	if !l.takesNow(cost, false, stamp) {
+		return false
 	}
-	l.mu.Unlock()
-	return ok
+	l.grant(cost, false)
+	return true
 }
 
 // Pause holds everybody until d from now. The later of two pauses wins; a
@@ -379,7 +379,7 @@ func (l *Limiter) grant(cost Cost, slot bool) Reservation {
 }
 
 // impossible is the error for a cost that no wait can make admissible, or nil.
-func (l *Limiter) impossible(cost Cost) error {
+func (l *Limiter) impossible(cost Cost) *Error {
 	if !cost.valid() {
 		return &Error{Reason: ErrInvalid, Dimension: "cost", Cost: min(cost.Requests, cost.Input, cost.Output)}
 	}

@@ -89,6 +89,20 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 	return true
 }
 
+// A mark remembers the sums at the instant an attempt was sent, so that what
+// the other side later says of that instant can be carried forward.
+type mark struct {
+	set     bool
+	at      int64
+	debits  Cost
+	refunds Cost
+	fixed   bool // debits is final: 250 ms have passed
+}
+
+// settleTime is how long after an attempt left its debits may already be in
+// the snapshot it brings back. Debits of that time are not counted again.
+const settleTime = int64(250 * time.Millisecond)
+
 // markQueue holds marks that are younger than settleTime, oldest first.
 type markQueue struct {
 	young []youngMark

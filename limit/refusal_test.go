@@ -193,7 +193,7 @@ func TestRefusedInTheLine(t *testing.T) {
 			Error{Reason: ErrCanceled, Cause: context.Canceled, Dimension: "in-flight", Cost: 1, Capacity: 1, Waited: time.Second}, context.Canceled},
 		{"limit lowered", 0, time.Hour, func(l *Limiter, cancel func()) {
 			l.SetLimit(Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(10), Burst: 4})
-		}, Error{Reason: ErrTooLarge, Dimension: "tpm", Cost: 5, Capacity: 4}, ErrTooLarge},
+		}, Error{Reason: ErrTooLarge, Dimension: "tpm", Cost: 5, Capacity: 4, Waited: time.Second}, ErrTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
