@@ -11,8 +11,8 @@ func (r Reservation) Sent() {
 	}
 	l := r.l
 	l.mu.Lock()
+	now := l.catchUp() // before the look-up: whoever goes may move the table
 	if e := l.open.get(r.i, r.seq); e != nil {
-		now := l.catchUp()
 		l.marks.settle(l)
 		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
 		l.marks.push(r, now)
@@ -44,11 +44,11 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	l := r.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.catchUp() // before the look-up, as in Sent
 	e, b := l.open.get(r.i, r.seq), l.find(name)
 	if e == nil || b == nil || !e.mark.set {
 		return false
 	}
-	now := l.catchUp()
 	b.advance(now)
 	var since Cost
 	if e.mark.fixed { // else nothing was debited after the first 250 ms
@@ -76,11 +76,11 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 func (l *Limiter) Drain(name string, d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.catchUp()
 	b := l.find(name)
 	if b == nil {
 		return false
 	}
-	now := l.catchUp()
 	b.advance(now)
 	if !b.lower(wide{}.sub(mul(b.n, uint64(max(0, d))))) {
 		return false
@@ -88,6 +88,20 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 	l.schedule(now)
 	return true
 }
+
+// A mark remembers the sums at the instant an attempt was sent, so that what
+// the other side later says of that instant can be carried forward.
+type mark struct {
+	set     bool
+	at      int64
+	debits  Cost
+	refunds Cost
+	fixed   bool // debits is final: 250 ms have passed
+}
+
+// settleTime is how long after an attempt left its debits may already be in
+// the snapshot it brings back. Debits of that time are not counted again.
+const settleTime = int64(250 * time.Millisecond)
 
 // markQueue holds marks that are younger than settleTime, oldest first.
 type markQueue struct {

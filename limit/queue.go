@@ -160,8 +160,8 @@ func (l *Limiter) ahead(where *line) Cost {
 // O(1) whatever the length of the line: the sum of the costs ahead says when
 // the last of them could have gone.
 func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*Ticket, error) {
-	if err := l.impossible(cost); err != nil {
-		return nil, err
+	if e := l.impossible(cost); e != nil {
+		return nil, e
 	}
 	now := l.catchUp()
 	ahead := l.ahead(where)
@@ -251,8 +251,9 @@ func (l *Limiter) head() *Ticket {
 func (l *Limiter) refuseImpossible(q *line) {
 	for t := q.head; t != nil; {
 		next := t.next
-		if err := l.impossible(t.cost); err != nil {
-			t.decide(Reservation{}, err)
+		if e := l.impossible(t.cost); e != nil {
+			e.Waited = time.Duration(l.last - t.joined)
+			t.decide(Reservation{}, e)
 		}
 		t = next
 	}

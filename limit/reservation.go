@@ -1,9 +1,6 @@
 package limit
 
-import (
-	"runtime"
-	"time"
-)
+import "runtime"
 
 // A Reservation is an admitted cost. It must be ended, once, in one of three
 // ways; ends after the first do nothing, from whichever goroutine they come:
@@ -211,17 +208,3 @@ func (l *Limiter) moved() {
 		l.schedule(l.last)
 	}
 }
-
-// A mark remembers the sums at the instant an attempt was sent, so that what
-// the other side later says of that instant can be carried forward.
-type mark struct {
-	set     bool
-	at      int64
-	debits  Cost
-	refunds Cost
-	fixed   bool // debits is final: 250 ms have passed
-}
-
-// settleTime is how long after an attempt left its debits may already be in
-// the snapshot it brings back. Debits of that time are not counted again.
-const settleTime = int64(250 * time.Millisecond)
