@@ -55,12 +55,12 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
-	own = own.bounded()
-	remaining = max(-MaxUnits, min(remaining, MaxUnits))
-	level := mulSigned(remaining-max(0, b.of(&own)), b.w).
+	held, out, in := own.bounded().amounts(), since.amounts(), back.amounts()
+	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - max(0, held.in(b.unit))
+	level := mulSigned(remaining, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
-		sub(mulSigned(b.of(&since), b.w)).
-		add(mulSigned(b.of(&back), b.w))
+		sub(mulSigned(out.in(b.unit), b.w)).
+		add(mulSigned(in.in(b.unit), b.w))
 	if !b.lower(level) {
 		return false
 	}

@@ -41,7 +41,7 @@ type table struct {
 	n       int
 }
 
-func (t *table) put(cost *Cost) (i uint32, seq uint64) {
+func (t *table) put(cost Cost) (i uint32, seq uint64) {
 	t.seq++
 	t.n++
 	if t.free == 0 {
@@ -52,7 +52,7 @@ func (t *table) put(cost *Cost) (i uint32, seq uint64) {
 		t.free = t.entries[i].next
 	}
 	e := &t.entries[i]
-	e.seq, e.cost, e.parked, e.mark.set = t.seq, *cost, false, false
+	e.seq, e.cost, e.parked, e.mark.set = t.seq, cost, false, false
 	return i, t.seq
 }
 
@@ -183,9 +183,10 @@ func KeepOnCollect[T any](p *T, r Reservation) runtime.Cleanup {
 // for it; giving back to it would mint credit.
 func (l *Limiter) correct(diff Cost, seq uint64) {
 	l.refunds = l.refunds.plus(diff)
+	a := diff.amounts()
 	for i := range l.limits {
 		b := &l.limits[i]
-		switch d := b.of(&diff); {
+		switch d := a.in(b.unit); {
 		case d == 0 || b.born > seq:
 		case d > 0:
 			b.refund(d)

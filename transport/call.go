@@ -26,6 +26,8 @@ type call struct {
 	cost            limit.Cost
 	account         account
 
+	ready bool // an attempt has been admitted and was not sent yet
+
 	// The attempt on the wire, or the last one.
 	attempts int
 	status   int // 0: no response
@@ -109,6 +111,7 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	if err != nil {
 		return t.notSent(c.req, err)
 	}
+	c.ready = true
 	if c.account.holds() {
 		c.account.again(r, cost)
 	} else {
@@ -136,7 +139,7 @@ func (c *call) free() bool {
 }
 
 // unsent reports whether the last attempt never left.
-func (c *call) unsent() bool { return c.status == 0 && (c.attempts == 0 || c.wire.unsent()) }
+func (c *call) unsent() bool { return c.status == 0 && c.wire.unsent() }
 
 // show gives the meter a piece of the body.
 func (c *call) show(p []byte) {
@@ -197,6 +200,9 @@ func (c *call) cut() { c.end(false) }
 func (c *call) settle(r usage.Result) {
 	t := c.t
 	reserved := c.account.charged
+	if c.ready {
+		c.account.unsent()
+	}
 	switch {
 	case c.account.waiting() && !c.account.holds(): // spent, or never sent: nothing is left to say
 	case c.refused() && t.profile.Rule.RefusedCount:

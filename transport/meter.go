@@ -18,13 +18,13 @@ type meter Transport
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := (*Transport)(m)
 	c := callFrom(req.Context())
-	c.status, c.told, c.no = 0, false, nil
-	c.wire.begin()
 	if req.Context().Err() != nil { // since it was admitted
-		c.wire.state.Store(kept)
 		closeBody(req)
 		return nil, ended(req.Context())
 	}
+	c.ready = false
+	c.status, c.told, c.no = 0, false, nil
+	c.wire.begin()
 	c.attempts++
 	c.sent = time.Now()
 	c.account.slot.Sent()

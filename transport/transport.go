@@ -173,6 +173,7 @@ func (t *Transport) acquire(c *call) (waited time.Duration, err error) {
 		return 0, t.notSent(c.req, err)
 	}
 	c.account.take(r, c.cost)
+	c.ready = true
 	if !asked.IsZero() {
 		waited = time.Since(asked)
 	}

@@ -24,7 +24,6 @@ const (
 	idle      = iota // nothing heard
 	dialing          // a connection is looked for
 	connected        // there is one: bytes may have left
-	kept             // the attempt was not even handed to the base
 )
 
 // begin starts a new attempt.
@@ -36,7 +35,7 @@ func (w *wire) begin() {
 // unsent reports whether nothing of the attempt can have left.
 func (w *wire) unsent() bool {
 	switch w.state.Load() {
-	case dialing, kept:
+	case dialing:
 		return true
 	case connected:
 		return false

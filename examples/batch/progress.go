@@ -61,6 +61,7 @@ func newProgress(w io.Writer) *progress {
 // trace is the hooks that the figures come from.
 func (p *progress) trace(maxWait time.Duration) transport.Trace {
 	return transport.Trace{
+		Queued: func(r *http.Request, _ limit.Cost) { sendingOf(r).queued() },
 		Granted: func(r *http.Request, _ limit.Cost, wait time.Duration) {
 			p.mu.Lock()
 			p.sum.LongestWait = max(p.sum.LongestWait, wait.Seconds())
@@ -74,6 +75,7 @@ func (p *progress) trace(maxWait time.Duration) transport.Trace {
 				p.sum.Refused429++
 			}
 			p.mu.Unlock()
+			sendingOf(a.Request).wire.Add(1)
 		},
 		Settled: func(s transport.Settlement) {
 			p.mu.Lock()
@@ -170,7 +172,9 @@ func (p *progress) show() {
 		return
 	}
 	p.clear()
-	fmt.Fprint(p.w, line)
+	// Without wrapping, a terminal cuts a line that is too long for it, and one
+	// line is all that there is to clear.
+	fmt.Fprint(p.w, "\x1b[?7l"+line+"\x1b[?7h")
 	p.shown = true
 }
 
