@@ -93,6 +93,9 @@ func (j *job) run(ctx context.Context, stop <-chan os.Signal) (finished bool, er
 	room := make(chan struct{}, ahead)
 	var under sync.WaitGroup
 	defer under.Wait()
+	// With no limit set, limits are learned from the first answer. Until it is
+	// there, one request a second leaves, as nothing else would hold them.
+	blind := j.rpm|j.tpm|j.itpm|j.otpm == 0
 	items := make(chan item)
 	go j.read(items, over)
 	for {
@@ -128,6 +131,14 @@ func (j *job) run(ctx context.Context, stop <-chan os.Signal) (finished bool, er
 			}
 			under.Go(func() { j.send(ctx, s, next) })
 			<-queued
+			if blind {
+				select {
+				case <-j.progress.heard:
+					blind = false
+				case <-time.After(time.Second):
+				case <-halt:
+				}
+			}
 		}
 		if err := j.answers.failed(); err != nil {
 			return false, err
