@@ -93,6 +93,9 @@ func (j *job) run(ctx context.Context, stop <-chan os.Signal) (finished bool, er
 	room := make(chan struct{}, ahead)
 	var under sync.WaitGroup
 	defer under.Wait()
+	// With no limit set, limits are learned from the first answer. Until it is
+	// there, one request a second leaves, as nothing else would hold them.
+	blind := j.rpm|j.tpm|j.itpm|j.otpm == 0
 	items := make(chan item)
 	go j.read(items, over)
 	for {
@@ -128,6 +131,14 @@ func (j *job) run(ctx context.Context, stop <-chan os.Signal) (finished bool, er
 			}
 			under.Go(func() { j.send(ctx, s, next) })
 			<-queued
+			if blind {
+				select {
+				case <-j.progress.heard:
+					blind = false
+				case <-time.After(time.Second):
+				case <-halt:
+				}
+			}
 		}
 		if err := j.answers.failed(); err != nil {
 			return false, err
@@ -182,8 +193,15 @@ func read(line []byte, long bool) (request, error) {
 	if long {
 		return r, fmt.Errorf("longer than %d bytes", maxLine)
 	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return r, fmt.Errorf("not JSON of the Batch format: %w", err)
+	err := json.Unmarshal(line, &r)
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &other) && other.Field == "":
+		return r, fmt.Errorf("must be an object, not a JSON %s", other.Value)
+	case errors.As(err, &other):
+		return r, fmt.Errorf("%s must be a string, not a JSON %s", other.Field, other.Value)
+	case err != nil:
+		return r, fmt.Errorf("not JSON: %w", err)
 	}
 	if err := r.check(); err != nil {
 		return r, err
@@ -318,8 +336,7 @@ func asJSON(body []byte) json.RawMessage {
 	if !utf8.Valid(body) {
 		text = "data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(body)
 	}
-	body, _ = json.Marshal(text) // a string: cannot fail
-	return body
+	return encode(text)
 }
 
 // join puts a request's path behind the base, which may end in the /v1 that

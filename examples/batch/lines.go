@@ -245,19 +245,23 @@ func cutOff(line []byte) bool {
 	return bytes.Equal(line[:n], begin[:n])
 }
 
+// encode is v as a line of JSON. Nothing is escaped that need not be: an answer
+// stays as the provider wrote it.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.Encode(v) // strings, and JSON that was found valid: cannot fail
+	return b.Bytes()
+}
+
 // write adds a line. The first error is kept, and ends the job.
 func (a *answers) write(v answer) error {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
-	e.SetEscapeHTML(false) // the answer as the provider wrote it
-	err := e.Encode(v)
+	line := encode(v)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.err == nil && err == nil {
-		_, err = a.w.Write(line.Bytes())
-	}
 	if a.err == nil {
-		a.err = err
+		_, a.err = a.w.Write(line)
 	}
 	return a.err
 }

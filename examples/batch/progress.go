@@ -36,6 +36,7 @@ type progress struct {
 	terminal bool
 	granted  func(*http.Request)
 	held     chan struct{} // closed when the provider orders too long a wait
+	heard    chan struct{} // closed at the first answer, or failure of an attempt
 
 	mu       sync.Mutex
 	sum      summary
@@ -46,10 +47,11 @@ type progress struct {
 	quit     chan struct{}
 	quitted  sync.WaitGroup
 	holding  sync.Once
+	hearing  sync.Once
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, held: make(chan struct{}), quit: make(chan struct{})}
+	p := &progress{w: w, held: make(chan struct{}), heard: make(chan struct{}), quit: make(chan struct{})}
 	if f, ok := w.(*os.File); ok {
 		if i, err := f.Stat(); err == nil {
 			p.terminal = i.Mode()&os.ModeCharDevice != 0
@@ -76,6 +78,7 @@ func (p *progress) trace(maxWait time.Duration) transport.Trace {
 			}
 			p.mu.Unlock()
 			sendingOf(a.Request).wire.Add(1)
+			p.hearing.Do(func() { close(p.heard) })
 		},
 		Settled: func(s transport.Settlement) {
 			p.mu.Lock()
