@@ -14,9 +14,9 @@ import (
 // promptTexts inspects a body and returns what was counted as text, in order.
 func promptTexts(body, path string) (Request, []string) {
 	var found []string
-	r := inspect([]byte(body), path, func(raw []byte) int64 {
+	r := inspect([]byte(body), path, func(raw []byte) (milli, chars int64) {
 		found = append(found, string(AppendText(nil, raw)))
-		return int64(len(raw)) * 1000
+		return int64(len(raw)) * 1000, characters(raw)
 	})
 	return r, found
 }
@@ -223,7 +223,9 @@ func TestB070_CapIsReserved(t *testing.T) {
 func TestB071_PromptIsCharged(t *testing.T) {
 	text := strings.Repeat("word ", 20_000)
 	r := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
-		func(raw []byte) int64 { return 1000 * int64(strings.Count(string(raw), " ")) })
+		func(raw []byte) (milli, chars int64) {
+			return 1000 * int64(strings.Count(string(raw), " ")), characters(raw)
+		})
 	for _, rule := range []Rule{{}, {Charge: ChargeActual}, {Charge: ChargeEstimate, PromptByChars: true}} {
 		if input, _ := rule.Price(r, 0); input < 20_000 {
 			t.Errorf("%v: %d tokens of input, want 20,000 at least", rule.Charge, input)
@@ -319,7 +321,6 @@ func TestB075_ToolsAndSchemasCount(t *testing.T) {
 
 // TestChatOverhead: the published numbers of the form of a chat.
 func TestChatOverhead(t *testing.T) {
-	none := func([]byte) int64 { return 0 }
 	body := `{"model":"%s","messages":[{"role":"system","content":"a"},{"role":"system","name":"b","content":"c"},{"role":"user","content":"d"}]}`
 	for model, want := range map[string]int64{
 		"gpt-4o":             3*3 + 1 + 3,
@@ -327,11 +328,11 @@ func TestChatOverhead(t *testing.T) {
 		"gpt-3.5-turbo-0301": 3*4 - 1 + 3,
 		"":                   3*3 + 1 + 3,
 	} {
-		if r := inspect(fmt.Appendf(nil, body, model), "", none); r.Input != want {
+		if r := inspect(fmt.Appendf(nil, body, model), "", countNothing); r.Input != want {
 			t.Errorf("%s: %d tokens, want %d", model, r.Input, want)
 		}
 	}
-	if r := inspect([]byte(`{"prompt":"a"}`), "", none); r.Input != 0 {
+	if r := inspect([]byte(`{"prompt":"a"}`), "", countNothing); r.Input != 0 {
 		t.Errorf("a completion has %d tokens of overhead", r.Input)
 	}
 }
@@ -403,7 +404,7 @@ func TestLinear(t *testing.T) {
 		`{"messages":[` + strings.Repeat(`{"image":"data:image/jpeg;base64,/9j//////////////////"},`, 1<<14) + `{}]}`,
 	} {
 		counted := 0
-		s := newScanner([]byte(body), func(raw []byte) int64 { counted += len(raw); return 0 })
+		s := newScanner([]byte(body), func(raw []byte) (milli, chars int64) { counted += len(raw); return 0, 0 })
 		s.run()
 		r := s.request("")
 		if s.effort > maxEffort+len(body) {

@@ -213,7 +213,7 @@ func structureWeight(v json.RawMessage) int64 {
 func checkAgainstOracle(t *testing.T, body []byte) {
 	t.Helper()
 	before := bytes.Clone(body)
-	s := newScanner(body, func(raw []byte) int64 { return 1000 * oracleWeight(raw) })
+	s := newScanner(body, func(raw []byte) (milli, chars int64) { return 1000 * oracleWeight(raw), characters(raw) })
 	s.run()
 	r := s.request("")
 	if !bytes.Equal(before, body) {

@@ -89,22 +89,25 @@ const maxModel = 512
 // Options.Counter says so.
 func Inspect(body []byte, o Options) Request {
 	if o.Counter == nil {
-		r := inspect(body, o.Path, CountJSON)
+		r := inspect(body, o.Path, O200k.countJSON)
 		if f := FamilyOf(family(r.Model)); f != O200k {
-			r = inspect(body, o.Path, func(raw []byte) int64 { return CountJSONFor(f, raw) })
+			r = inspect(body, o.Path, f.countJSON)
 		}
 		return r
 	}
-	s := newScanner(body, func([]byte) int64 { return 0 })
+	s := newScanner(body, countNothing)
 	s.run()
 	model := s.modelName(o.Path)
 	s.release()
-	return inspect(body, o.Path, func(raw []byte) int64 {
-		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0))
+	return inspect(body, o.Path, func(raw []byte) (milli, chars int64) {
+		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0)), characters(raw)
 	})
 }
 
-func inspect(body []byte, path string, count func([]byte) int64) Request {
+// countNothing is for a pass that only looks for the model.
+func countNothing([]byte) (milli, chars int64) { return 0, 0 }
+
+func inspect(body []byte, path string, count counting) Request {
 	s := newScanner(body, count)
 	s.run()
 	r := s.request(path)

@@ -81,11 +81,15 @@ type member struct {
 	before     totals
 }
 
+// counting says how many milli-tokens and characters the inside of a JSON string,
+// or a piece of JSON, stands for. One pass over it gives both.
+type counting func(raw []byte) (milli, chars int64)
+
 // A scanner makes one pass over a body. It keeps its own stack, so depth cannot
 // overflow anything, and never steps back, so the work is linear in the bytes.
 type scanner struct {
 	body    []byte
-	count   func([]byte) int64
+	count   counting
 	t       totals
 	part    part
 	set     [2][slots]int64 // at the top, and inside config objects
@@ -106,7 +110,7 @@ type scanner struct {
 // A scanner is 12 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-func newScanner(body []byte, count func([]byte) int64) *scanner {
+func newScanner(body []byte, count counting) *scanner {
 	s := scanners.Get().(*scanner)
 	s.body, s.count = body, count
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
@@ -522,31 +526,28 @@ func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
 
 // stretch counts a piece of structure.
 func (s *scanner) stretch(raw []byte, p place) {
-	if p != asStructure || len(raw) == 0 {
-		return
-	}
-	s.tokens(raw)
-	n := characters(raw)
-	s.t.chars += n
-	s.t.structure += n
-}
-
-// tokens counts text that is not a text of its own: roles, structure.
-func (s *scanner) tokens(raw []byte) {
-	if n := s.count(raw); n > 0 {
-		s.t.text = addSat(s.t.text, n)
+	if p == asStructure && len(raw) > 0 {
+		n := s.tokens(raw)
+		s.t.chars += n
+		s.t.structure += n
 	}
 }
 
 // text counts a text of the prompt.
 func (s *scanner) text(raw []byte) {
-	if len(raw) == 0 {
-		return
+	if len(raw) > 0 {
+		n := s.tokens(raw)
+		s.t.chars += n
+		s.t.quarters += ceilDiv(n, 4)
 	}
-	s.tokens(raw)
-	n := characters(raw)
-	s.t.chars += n
-	s.t.quarters += ceilDiv(n, 4)
+}
+
+// tokens counts the tokens of a text, and returns its characters: those of roles
+// are not charged.
+func (s *scanner) tokens(raw []byte) (chars int64) {
+	milli, chars := s.count(raw)
+	s.t.text = addSat(s.t.text, max(milli, 0))
+	return chars
 }
 
 // textOrURL counts a string, unless the whole of it is a data URL.
