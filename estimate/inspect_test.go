@@ -14,7 +14,7 @@ import (
 // promptTexts inspects a body and returns what was counted as text, in order.
 func promptTexts(body, path string) (Request, []string) {
 	var found []string
-	r := inspect([]byte(body), path, func(raw []byte) (milli, chars int64) {
+	r, _ := inspect([]byte(body), path, func(raw []byte) (milli, chars int64) {
 		found = append(found, string(AppendText(nil, raw)))
 		return int64(len(raw)) * 1000, characters(raw)
 	})
@@ -222,7 +222,7 @@ func TestB070_CapIsReserved(t *testing.T) {
 // TestB071_PromptIsCharged: a large prompt with a small cap is not free.
 func TestB071_PromptIsCharged(t *testing.T) {
 	text := strings.Repeat("word ", 20_000)
-	r := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
+	r, _ := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
 		func(raw []byte) (milli, chars int64) {
 			return 1000 * int64(strings.Count(string(raw), " ")), characters(raw)
 		})
@@ -328,11 +328,11 @@ func TestChatOverhead(t *testing.T) {
 		"gpt-3.5-turbo-0301": 3*4 - 1 + 3,
 		"":                   3*3 + 1 + 3,
 	} {
-		if r := inspect(fmt.Appendf(nil, body, model), "", countNothing); r.Input != want {
+		if r, _ := inspect(fmt.Appendf(nil, body, model), "", countNothing); r.Input != want {
 			t.Errorf("%s: %d tokens, want %d", model, r.Input, want)
 		}
 	}
-	if r := inspect([]byte(`{"prompt":"a"}`), "", countNothing); r.Input != 0 {
+	if r, _ := inspect([]byte(`{"prompt":"a"}`), "", countNothing); r.Input != 0 {
 		t.Errorf("a completion has %d tokens of overhead", r.Input)
 	}
 }
@@ -406,7 +406,7 @@ func TestLinear(t *testing.T) {
 		counted := 0
 		s := newScanner([]byte(body), func(raw []byte) (milli, chars int64) { counted += len(raw); return 0, 0 })
 		s.run()
-		r := s.request("")
+		r, _ := s.request("")
 		if s.effort > maxEffort+len(body) {
 			t.Errorf("%.30s...: an effort of %d", body, s.effort)
 		}

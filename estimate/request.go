@@ -89,9 +89,9 @@ const maxModel = 512
 // Options.Counter says so.
 func Inspect(body []byte, o Options) Request {
 	if o.Counter == nil {
-		r := inspect(body, o.Path, O200k.countJSON)
-		if f := FamilyOf(family(r.Model)); f != O200k {
-			r = inspect(body, o.Path, f.countJSON)
+		r, model := inspect(body, o.Path, O200k.countJSON)
+		if f := FamilyOf(model); f != O200k {
+			r, _ = inspect(body, o.Path, f.countJSON)
 		}
 		return r
 	}
@@ -99,20 +99,22 @@ func Inspect(body []byte, o Options) Request {
 	s.run()
 	model := s.modelName(o.Path)
 	s.release()
-	return inspect(body, o.Path, func(raw []byte) (milli, chars int64) {
+	r, _ := inspect(body, o.Path, func(raw []byte) (milli, chars int64) {
 		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0)), characters(raw)
 	})
+	return r
 }
 
 // countNothing is for a pass that only looks for the model.
 func countNothing([]byte) (milli, chars int64) { return 0, 0 }
 
-func inspect(body []byte, path string, count counting) Request {
+// inspect also returns the model's family, as [family] has it.
+func inspect(body []byte, path string, count counting) (r Request, model string) {
 	s := newScanner(body, count)
 	s.run()
-	r := s.request(path)
+	r, model = s.request(path)
 	s.release()
-	return r
+	return r, model
 }
 
 func (s *scanner) modelName(path string) string {
@@ -133,10 +135,10 @@ var overheads = []struct {
 	{"", 3, 1, 3},
 }
 
-// request makes the sums into a Request.
-func (s *scanner) request(path string) Request {
+// request makes the sums into a Request. It also returns the model's family.
+func (s *scanner) request(path string) (r Request, model string) {
 	t := &s.t
-	r := Request{
+	r = Request{
 		Model:    s.modelName(path),
 		Stream:   s.set[0][slotStream] > 0 || streamInPath(path),
 		Text:     t.text,
@@ -154,7 +156,7 @@ func (s *scanner) request(path string) Request {
 			r.OutputCap = max(r.OutputCap, n)
 		}
 	}
-	model := family(r.Model)
+	model = family(r.Model)
 	r.Kind = s.kind(path, model)
 	if r.Kind == kindCompletions {
 		r.Choices = mulSat(r.Choices, max(t.prompts, 1))
@@ -183,7 +185,7 @@ func (s *scanner) request(path string) Request {
 		r.ImageTokens = addSat(r.ImageTokens, mulSat(s.strays, strayTokens))
 	}
 	r.Input = addSat(r.Input, addSat(r.ImageTokens, r.MediaTokens))
-	return r
+	return r, model
 }
 
 // choices is the largest of the settings that multiply the output, at least 1.

@@ -3,6 +3,7 @@ package estimate
 import (
 	"bytes"
 	"sync"
+	"unicode/utf8"
 )
 
 const (
@@ -248,25 +249,12 @@ func (s *scanner) close(object bool) {
 
 // name reads a name of the object f.
 func (s *scanner) name(f *frame, start, end int) {
-	raw := s.body[start:end]
-	again := s.remember(f, start, end)
-	key := raw
-	var plain [40]byte // longer than any name in the tables
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		n, ok := 0, true
-		for rest := raw; len(rest) > 0; {
-			r, width := nextRune(rest)
-			rest = rest[width:]
-			if r >= 0x80 || n == len(plain) {
-				ok = false
-				break
-			}
-			plain[n] = byte(r)
-			n++
-		}
-		if key = plain[:n]; !ok {
-			key = nil
-		}
+	key := s.body[start:end]
+	plain := isPlain(key)
+	again := s.remember(f, start, end, plain)
+	if !plain {
+		var buf [maxKey]byte
+		key = plainKey(buf[:0], key)
 	}
 	f.arg = 0
 	tier := 0
@@ -302,14 +290,30 @@ func (s *scanner) name(f *frame, start, end int) {
 	}
 }
 
+// maxKey is more than the longest name in the tables.
+const maxKey = 40
+
+// plainKey appends to dst the name that raw stands for; it returns nothing if
+// that is in none of the tables.
+func plainKey(dst, raw []byte) []byte {
+	for len(raw) > 0 {
+		r, width := nextRune(raw)
+		if r >= utf8.RuneSelf || len(dst) == cap(dst) {
+			return nil
+		}
+		dst = append(dst, byte(r))
+		raw = raw[width:]
+	}
+	return dst
+}
+
 // remember notes a name of the object f. If it has come before, what it added
 // then is taken away again: the last one counts, as in encoding/json.
-func (s *scanner) remember(f *frame, start, end int) (again bool) {
+func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 	if f.full || s.effort > maxEffort {
 		return false
 	}
 	raw := s.body[start:end]
-	plain := isPlain(raw)
 	open := s.members[f.members:s.n]
 	for i := range open {
 		m := &open[i]

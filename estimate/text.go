@@ -157,7 +157,7 @@ func characters(raw []byte) (n int64) {
 // before it; each of them is looked at for one quote at most, so the work is
 // linear whatever the input.
 func stringEnd(b []byte, i int) int {
-	const near = 32
+	const near = 16
 	for {
 		for until := i + near; i < until && i+8 <= len(b); {
 			x := binary.LittleEndian.Uint64(b[i:])
