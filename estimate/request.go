@@ -89,9 +89,9 @@ const maxModel = 512
 // Options.Counter says so.
 func Inspect(body []byte, o Options) Request {
 	if o.Counter == nil {
-		r, model := inspect(body, o.Path, O200k.countJSON)
+		r, model := inspect(body, o.Path, O200k.countPrompt)
 		if f := FamilyOf(model); f != O200k {
-			r, _ = inspect(body, o.Path, f.countJSON)
+			r, _ = inspect(body, o.Path, f.countPrompt)
 		}
 		return r
 	}
@@ -103,6 +103,13 @@ func Inspect(body []byte, o Options) Request {
 		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0)), characters(raw)
 	})
 	return r
+}
+
+// countPrompt is the fast count of one text of a prompt. A role or a single letter
+// weighs less than a token by its characters, but no text costs less than one.
+func (f Family) countPrompt(raw []byte) (milli, chars int64) {
+	milli, chars = f.countJSON(raw)
+	return max(milli, 1000), chars
 }
 
 // countNothing is for a pass that only looks for the model.

@@ -83,7 +83,8 @@ type member struct {
 }
 
 // counting says how many milli-tokens and characters the inside of a JSON string,
-// or a piece of JSON, stands for. One pass over it gives both.
+// or a piece of JSON, stands for. One pass over it gives both. It is never asked
+// about nothing.
 type counting func(raw []byte) (milli, chars int64)
 
 // A scanner makes one pass over a body. It keeps its own stack, so depth cannot
@@ -130,7 +131,11 @@ func (s *scanner) release() {
 
 func (s *scanner) run() {
 	b := s.body
-	for i := 0; i < len(b); {
+	i := 0
+	if bytes.HasPrefix(b, []byte("\ufeff")) { // a parser may pass over it (RFC 8259 section 8.1)
+		i = len("\ufeff")
+	}
+	for i < len(b) {
 		f := &s.frames[s.depth]
 		switch b[i] {
 		case ' ', '\t', '\n', '\r', ':':
@@ -396,7 +401,9 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 			s.reference(at, hint)
 		}
 	case asRole:
-		s.tokens(raw)
+		if len(raw) > 0 {
+			s.tokens(raw)
+		}
 	case asName:
 		s.t.names++
 		s.textOrURL(raw, at, hint)
@@ -408,11 +415,7 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		s.part.declared = mimeKind(raw)
 		s.part.pcm = bytes.HasPrefix(raw, []byte("pcm"))
 	case asSetting:
-		if string(raw) == "true" {
-			s.put(f, 1)
-		} else if n, ok := integer(raw); ok {
-			s.put(f, n)
-		}
+		s.setting(f, raw)
 	case asModel:
 		s.model = raw
 	case asUnknown:
@@ -436,11 +439,7 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 	case asRoot:
 		s.broken = true
 	case asSetting:
-		if string(raw) == "true" {
-			s.put(f, 1)
-		} else if n, ok := integer(raw); ok {
-			s.put(f, n)
-		}
+		s.setting(f, raw)
 	case asInput:
 		if !f.object && '0' <= raw[0] && raw[0] <= '9' {
 			s.t.ids++
@@ -453,7 +452,15 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 	}
 }
 
-func (s *scanner) put(f *frame, n int64) {
+// setting reads the value of a setting, a string or not: some servers take both.
+func (s *scanner) setting(f *frame, raw []byte) {
+	n, ok := integer(raw)
+	if f.arg == slotStream && bytes.EqualFold(raw, []byte("true")) {
+		n, ok = 1, true
+	}
+	if !ok {
+		return
+	}
 	tier := 0
 	if f.place == asConfig {
 		tier = 1

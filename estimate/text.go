@@ -3,6 +3,7 @@ package estimate
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -220,11 +221,8 @@ func sameKey(a, b []byte) (same bool, compared int) {
 // a string, which some servers accept. A fraction is rounded up and what does
 // not fit is math.MaxInt64. Negative numbers and everything else are not counts.
 func integer(raw []byte) (n int64, ok bool) {
-	const maxDigits = 400 // longer numbers are not counts anyone sends
+	const maxExponent = 100_000_000 // more says no more, for no body has as many digits
 	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || len(raw) > maxDigits {
-		return 0, false
-	}
 	i, digits, point := 0, 0, -1
 	for ; i < len(raw); i++ {
 		c := raw[i]
@@ -259,7 +257,7 @@ func integer(raw []byte) (n int64, ok bool) {
 			if c < '0' || c > '9' {
 				return 0, false
 			}
-			exp = min(exp*10+int(c-'0'), 2*maxDigits)
+			exp = min(exp*10+int(c-'0'), maxExponent)
 		}
 		if negative {
 			exp = -exp
@@ -282,7 +280,7 @@ func integer(raw []byte) (n int64, ok bool) {
 		}
 		seen++
 	}
-	for ; seen < whole && n > 0; seen++ {
+	for ; seen < whole && n > 0 && n < math.MaxInt64; seen++ {
 		n = mulSat(n, 10)
 	}
 	if rest {
