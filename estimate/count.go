@@ -57,12 +57,11 @@ type counter struct {
 	w      *weights
 	sum    int64  // milli-tokens; below 2^17 a byte, so no text overflows it
 	chars  int64  // characters
-	prev   byte   // last byte of the last character
+	last   uint64 // the last bytes, the very last in the top byte; 0x80 is a character above ASCII, and nothing before it is remembered
 	digits uint8  // state of digitRuns
-	blanks uint64 // bit 8i+7 is set if the (8-i)-th last byte was a blank or tab
 }
 
-func newCounter(f Family) counter { return counter{w: f.weights(), prev: '\n'} }
+func newCounter(f Family) counter { return counter{w: f.weights(), last: '\n' << 56} }
 
 const (
 	highBits = 0x8080808080808080
@@ -75,14 +74,22 @@ const (
 	notZero  = 0x7f7f7f7f7f7f7f7f // added to a byte of 1 to 127, sets its high bit
 )
 
+// blanks has the high bit of each byte of x set that is a blank or a tab. The bytes
+// are ASCII or 0x80.
+func blanks(x uint64) uint64 {
+	x &= notZero // 0x80 becomes 0, no blank either; no sum runs into the next byte
+	return ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
+}
+
 // add counts a text, or with escaped the inside of a JSON string.
 //
 // ASCII goes eight bytes at a time: a weight needs only the byte before it, so
-// the eight look-ups do not wait for one another, and the digit groups, which
-// depend on all digits before them, come from one look-up for the eight.
-// There is no branch on what the characters are.
+// the eight look-ups do not wait for one another. What needs to know more than
+// the byte before is marked in the weight, and looked at when one of the eight
+// is: digits, whose groups depend on all digits before them and come from one
+// look-up for the eight, and rows of blanks.
 func (c *counter) add(t []byte, escaped bool) {
-	w, sum, prev, digits, blanks := c.w, c.sum, uint64(c.prev), c.digits, c.blanks
+	w, sum, last, digits := c.w, c.sum, c.last, c.digits
 	stop := uint64(0x80 * ones) // eight times the byte before which a word is not taken whole; ASCII has none of these
 	if escaped {
 		stop = '\\' * ones
@@ -95,7 +102,7 @@ text:
 			if (x|zeroBytes(x^stop))&highBits != 0 {
 				break
 			}
-			s := uint32(w.pair[(x<<8|prev)&0x7fff]) +
+			s := uint32(w.pair[(x<<8|last>>56)&0x7fff]) +
 				uint32(w.pair[x&0x7fff]) +
 				uint32(w.pair[x>>8&0x7fff]) +
 				uint32(w.pair[x>>16&0x7fff]) +
@@ -103,61 +110,68 @@ text:
 				uint32(w.pair[x>>32&0x7fff]) +
 				uint32(w.pair[x>>40&0x7fff]) +
 				uint32(w.pair[x>>48&0x7fff])
-			m := ^(x ^ zeros + notDigit) & highBits
-			g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
-			digits = g >> 4
-			b := ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
-			runs := b & (b<<8 | blanks>>56) &^ (b<<16 | blanks>>48)
-			blanks = b
-			sum += int64(s) + int64(g&0xf)*w.group + int64(runs>>7*ones>>56)*w.run
-			prev = x >> 56
+			if s < marked {
+				digits = 0
+			} else {
+				s %= marked
+				m := ^(x ^ zeros + notDigit) & highBits
+				g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
+				digits = g >> 4
+				sum += int64(g&0xf) * w.group
+				if b := blanks(x); b != 0 {
+					before := blanks(last)
+					rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
+					sum += int64(rows>>7*ones>>56) * w.run
+				}
+			}
+			sum += int64(s)
+			last = x
 			i += 8
 		}
 		// One by one: the end of the text, or what leads to an escape or to the
 		// next stretch that is not ASCII.
 		for i < len(t) && t[i] < 0x80 {
 			b, size := t[i], 1
-			again := false
-			if b == '\\' && escaped {
+			if b == byte(stop) {
 				var r rune
-				r, size = escape(t[i:])
-				spare += size - 1
-				i += size
+				r, size = unescape(t[i:])
 				if r >= 0x80 {
-					sum += int64(w.enter[prev&0xff]) + int64(w.wide[wideIndex(r)&0xfff])
-					prev, digits, blanks = 0x80, 0, 0
+					sum += int64(w.enter[last>>56]) + int64(w.wide[wideIndex(r)&0xfff])
+					last, digits = 0x80<<56, 0
+					i += size
+					spare += size - 1
 					continue text
 				}
-				b, again = byte(r), true
-			} else {
-				i++
+				b = byte(r)
 			}
-			sum += int64(w.pair[uint64(b)<<8|prev&0xff])
-			if b-'0' > 9 {
+			cost := w.pair[(uint64(b)<<8|last>>56)&0x7fff]
+			sum += int64(cost % marked)
+			last = last>>8 | uint64(b)<<56
+			switch {
+			case cost < marked:
 				digits = 0
-			} else if digits < 3 {
+			case b-'0' > 9:
+				digits = 0
+				if blanks(last)>>40 == 0x808000 { // two blanks, and none before
+					sum += w.run
+				}
+			case digits < 3:
 				digits++
-			} else {
+			default:
 				digits = 1
 				sum += w.group
 			}
-			blanks >>= 8
-			if b == ' ' || b == '\t' {
-				if blanks&(1<<55) != 0 && blanks&(1<<47) == 0 {
-					sum += w.run
-				}
-				blanks |= 1 << 63
-			}
-			prev = uint64(b)
-			if again {
+			i += size
+			if size > 1 {
+				spare += size - 1
 				continue text
 			}
 		}
 		if i == len(t) {
 			break
 		}
-		sum += int64(w.enter[prev&0xff])
-		prev, digits, blanks = 0x80, 0, 0
+		sum += int64(w.enter[last>>56])
+		last, digits = 0x80<<56, 0
 		for i+4 <= len(t) && t[i] >= 0x80 {
 			x := binary.LittleEndian.Uint32(t[i:])
 			l := &leads[x&0x7f]
@@ -176,7 +190,7 @@ text:
 			i += n
 		}
 	}
-	c.sum, c.prev, c.digits, c.blanks = sum, byte(prev), digits, blanks
+	c.sum, c.last, c.digits = sum, last, digits
 	c.chars += int64(len(t) - spare)
 }
 

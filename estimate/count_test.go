@@ -109,7 +109,7 @@ func mostPerByte(f Family) int64 {
 	w := f.weights()
 	most := int64(0)
 	for _, p := range w.pair {
-		most = max(most, int64(p))
+		most = max(most, int64(p%marked))
 	}
 	for _, x := range w.wide {
 		most = max(most, int64(x))
@@ -131,7 +131,8 @@ func TestCountIsNearlyAdditiveAndMonotone(t *testing.T) {
 		// first of a text, and a group and a row that may begin anew.
 		w, most := f.weights(), int64(0)
 		for i, cost := range w.pair {
-			most = max(most, int64(cost)-int64(w.pair[i&^0xff|'\n']), int64(w.pair[i&^0xff|'\n'])-int64(cost))
+			first := int64(w.pair[i&^0xff|'\n'] % marked)
+			most = max(most, int64(cost%marked)-first, first-int64(cost%marked))
 		}
 		for _, cost := range w.enter {
 			most = max(most, int64(cost)-int64(w.enter['\n']), int64(w.enter['\n'])-int64(cost))

@@ -33,45 +33,6 @@ func AppendText(dst, raw []byte) []byte {
 	return dst
 }
 
-// unescape is AppendText for the fast count: it writes to dst until that is full
-// or raw is read, and returns the bytes written and read. It leaves bytes that are
-// not UTF-8 as they are, and never ends inside a character. dst has 16 bytes at
-// least.
-func unescape(dst, raw []byte) (n, read int) {
-	for read < len(raw) && n+8+utf8.UTFMax <= len(dst) {
-		if read+8 <= len(raw) {
-			x := binary.LittleEndian.Uint64(raw[read:])
-			binary.LittleEndian.PutUint64(dst[n:], x)
-			backslash := zeroBytes(x ^ '\\'*ones)
-			if backslash == 0 {
-				n, read = n+8, read+8
-				continue
-			}
-			k := bits.TrailingZeros64(backslash) / 8
-			n, read = n+k, read+k
-		} else if raw[read] != '\\' {
-			dst[n] = raw[read]
-			n, read = n+1, read+1
-			continue
-		}
-		r, width := escape(raw[read:])
-		n += utf8.EncodeRune(dst[n:], r)
-		read += width
-	}
-	if read == len(raw) {
-		return n, read
-	}
-	for k := 1; k < utf8.UTFMax && k <= n; k++ {
-		if utf8.RuneStart(dst[n-k]) {
-			if !utf8.FullRune(dst[n-k : n]) {
-				n, read = n-k, read-k
-			}
-			break
-		}
-	}
-	return n, read
-}
-
 // zeroBytes has the high bit of the lowest zero byte of x set. Of the bytes above
 // it any may be set, below it none is.
 func zeroBytes(x uint64) uint64 { return (x - ones) &^ x & highBits }
@@ -80,7 +41,7 @@ func zeroBytes(x uint64) uint64 { return (x - ones) &^ x & highBits }
 // bytes it took. The width is at least 1, so that a loop over raw always ends.
 func nextRune(raw []byte) (r rune, width int) {
 	if raw[0] == '\\' {
-		return escape(raw)
+		return unescape(raw)
 	}
 	if raw[0] < utf8.RuneSelf {
 		return rune(raw[0]), 1
@@ -91,10 +52,10 @@ func nextRune(raw []byte) (r rune, width int) {
 // escapes are the characters that a backslash and one more byte mean.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape reads the escape that raw, which starts with a backslash, starts with:
+// unescape reads the escape that raw, which starts with a backslash, starts with:
 // the character it means and its length. What is not an escape is a backslash,
 // one byte long.
-func escape(raw []byte) (r rune, width int) {
+func unescape(raw []byte) (r rune, width int) {
 	if len(raw) < 2 {
 		return '\\', 1
 	}
@@ -142,7 +103,7 @@ func characters(raw []byte) (n int64) {
 		if i < 0 {
 			return n + Runes(raw)
 		}
-		_, width := escape(raw[i:])
+		_, width := unescape(raw[i:])
 		n += Runes(raw[:i]) + 1
 		raw = raw[i+width:]
 	}
