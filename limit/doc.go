@@ -115,7 +115,7 @@
 //	join, wait, be admitted            0.6 µs with 10 waiting, 0.7 with 10,000,
 //	                                   1.4 with 100,000; 2 allocations
 //	cancel in the line, join again     0.6 µs with 10 waiting, 1.0 with 10,000,
-//	                                   4.4 with 100,000, by cache misses alone
+//	                                   4.4 with 100,000, touched at random
 //	phantom credit under spinning      0
 //
 // With the clock read inside the lock, one goroutine takes as long, and under a
