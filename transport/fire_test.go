@@ -105,7 +105,7 @@ func newFire(t *testing.T, seed uint64, two bool) *fire {
 		}
 	}
 	f.rt = gate(t, transport.Options{
-		Base: panicky{f.base}, Limits: slow(1e9, 1e11), MaxInFlight: 16, MaxQueue: 12, Attempts: 3, Trace: trace,
+		Base: panicky{f.base}, Limits: slow(1e9, 1e11), MaxInFlight: 16, Attempts: 3, Trace: trace,
 		Retry: retry.Options{MinBackoff: time.Microsecond, MaxBackoff: 200 * time.Microsecond},
 	})
 	return f
@@ -212,7 +212,11 @@ func (f *fire) live(t *testing.T, life string, r *rand.Rand) {
 		}
 	}
 	prompt := strings.Repeat("word ", r.IntN(300))
-	payload := fmt.Sprintf(`{"model":"m","max_tokens":%d,"stream":%v,"messages":[{"role":"user","content":"%s"}]}`, 1+r.IntN(500), r.IntN(2) == 0, prompt)
+	most := 1 + r.IntN(500)
+	if r.IntN(50) == 0 {
+		most = 1e12 // more than the limit admits
+	}
+	payload := fmt.Sprintf(`{"model":"m","max_tokens":%d,"stream":%v,"messages":[{"role":"user","content":"%s"}]}`, most, r.IntN(2) == 0, prompt)
 	var in io.Reader = strings.NewReader(payload)
 	switch r.IntN(6) {
 	case 0: // can be read once

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"syscall"
@@ -262,4 +263,14 @@ func finish(resp *http.Response, err error) (status int, body string, e error) {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b), err
+}
+
+// connections counts a caller's own hooks.
+type connections struct{ asked, got int }
+
+func (c *connections) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { c.asked++ },
+		GotConn: func(httptrace.GotConnInfo) { c.got++ },
+	})
 }
