@@ -46,11 +46,21 @@ type bar struct {
 }
 
 // seedCount is small in a plain go test, which has a minute.
-var seedCount = flag.Int("seeds", 2, "seeds of each bar; the bars are meant for 5")
+var seedCount = flag.Int("seeds", 0, "seeds of each bar; 0 is 5 with -scoreboard, else 2")
 
-// burst is a profile with the token burst changed.
+func seedsOfABar() int {
+	switch {
+	case *seedCount > 0:
+		return *seedCount
+	case *scoreboard:
+		return 5
+	}
+	return 2
+}
+
+// burst is the profile with default request burst and this token burst.
 func burst(d time.Duration) func(*transport.Options, Knows) {
-	return func(o *transport.Options, _ Knows) { o.Provider.TokenBurst = d }
+	return func(o *transport.Options, _ Knows) { o.Provider.RequestBurst, o.Provider.TokenBurst = 0, d }
 }
 
 // plain is the profile of a provider of which only the charge rule is known.
@@ -71,7 +81,10 @@ func penal(a provider.Algorithm) provider.Options {
 
 // misruled is the profile with a charge rule that is not the provider's.
 func misruled(c estimate.Charge) func(*transport.Options, Knows) {
-	return func(o *transport.Options, _ Knows) {
+	return func(o *transport.Options, k Knows) {
+		if k.Options.Algorithm == provider.Bucket {
+			plain(o, k)
+		}
 		o.Provider.Rule.Charge, o.Provider.Rule.ReserveCap = c, c != estimate.ChargeActual
 	}
 }
@@ -89,23 +102,23 @@ var (
 )
 
 var bars = []bar{
-	{name: "burst equal to ours, estimate", provider: bucketOf(10*time.Second, provider.Estimate),
+	{name: "burst equal to ours, estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: burst(10 * time.Second),
 		ideal: .99, refused: .001, most: -1, p99: 4 * time.Second},
-	{name: "burst equal to ours, actual", provider: bucketOf(10*time.Second, provider.Actual),
+	{name: "burst equal to ours, actual", provider: bucketOf(10*time.Second, provider.Actual), change: burst(10 * time.Second),
 		ideal: .99, refused: .001, most: -1, p99: 4 * time.Second},
 	{name: "our burst a second smaller, estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: burst(9 * time.Second),
 		ideal: .98},
 	{name: "our burst a second smaller, actual", provider: bucketOf(10*time.Second, provider.Actual), change: burst(9 * time.Second),
 		ideal: .98},
-	{name: "full-minute bucket, default settings, estimate", provider: bucketOf(time.Minute, provider.Estimate), used: .995},
-	{name: "full-minute bucket, default settings, settle", provider: bucketOf(time.Minute, provider.Settle), used: .995},
-	{name: "full-minute bucket, default settings, actual", provider: bucketOf(time.Minute, provider.Actual), used: .995},
+	{name: "full-minute bucket, default settings, estimate", provider: bucketOf(time.Minute, provider.Estimate), change: plain, used: .995},
+	{name: "full-minute bucket, default settings, settle", provider: bucketOf(time.Minute, provider.Settle), change: plain, used: .995},
+	{name: "full-minute bucket, default settings, actual", provider: bucketOf(time.Minute, provider.Actual), change: plain, used: .995},
 	{name: "fixed minute, estimate, plain profile", provider: fixedMinute, change: plain, used: .975, refused: .01, most: -1},
 	{name: "fixed minute, estimate, window profile", provider: fixedMinute, used: .94, refused: .0005, most: -1},
 	{name: "sliding minute, estimate, plain profile", provider: slidingMinute, change: plain, used: .96, refused: .04, most: -1},
 	{name: "sliding minute, estimate, window profile", provider: slidingMinute, used: .945},
-	{name: "Anthropic, input and output apart, as produced", provider: anthropic, used: .985},
-	{name: "input and output apart, as produced, burst equal to ours", provider: with(anthropic, func(o *provider.Options) { o.Capacity = 10 * time.Second }),
+	{name: "Anthropic, input and output apart, as produced", provider: anthropic, change: plain, used: .985},
+	{name: "input and output apart, as produced, burst equal to ours", provider: with(anthropic, func(o *provider.Options) { o.Capacity = 10 * time.Second }), change: burst(10 * time.Second),
 		used: .985, refused: .001, most: -1},
 	{name: "spent at the start", provider: with(bucketOf(10*time.Second, provider.Estimate), func(o *provider.Options) { o.StartSpent = 100 }),
 		refused: 1, most: 3},
@@ -150,7 +163,7 @@ func TestBars(t *testing.T) {
 			t.Parallel()
 			s := Scenario{Name: b.name, Provider: b.provider, Load: Overload, N: 2000, Told: b.told}
 			p := tripmeter("tripmeter", b.change)
-			results := make([]Result, *seedCount)
+			results := make([]Result, seedsOfABar())
 			for seed := range results {
 				results[seed] = bubble(t, s, p, uint64(seed))
 			}

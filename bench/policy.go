@@ -43,7 +43,12 @@ func Profile(o provider.Options) profile.Profile {
 	case provider.FixedMinute, provider.SlidingMinute:
 		p, _ = profile.ByName("window")
 	case provider.Slices:
-		p.RequestBurst, p.TokenBurst = o.Slice/5, o.Slice/5
+		// The limit is of a minute and what is left of a slice: two things that
+		// cannot be compared, so the fields are not used.
+		p.RequestBurst, p.TokenBurst, p.Foreign = o.Slice/5, o.Slice/5, true
+	default:
+		// A second less than it holds, for the spread of the way there.
+		p.RequestBurst, p.TokenBurst = max(time.Second, o.Capacity-time.Second), max(time.Second, o.Capacity-time.Second)
 	}
 	return ruled(p, o)
 }

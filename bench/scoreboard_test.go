@@ -88,19 +88,22 @@ and cut at the cap. An answer takes 300 ms and 10 ms a token; the way takes 5 to
 served.
 
 - **of ideal**: throughput as a share of a client that knows every call, in
-  order, beforehand, and is never refused. For a provider that counts minutes
-  that client sends a minute's tokens in one instant at its start, so a paced
-  one stays behind by up to a minute however well it fills the minutes.
+  order, beforehand, and is never refused. For a provider that counts minutes,
+  or holds one, that client sends a minute's tokens in one instant, so a paced
+  one stays behind by up to a minute in a run of three, however well it fills
+  the minutes after. Out of order more can be served than in order: where calls
+  must fit into slices, some policies pass 100.
 - **quota used**: tokens charged, of what the rate allows until the last
   admission. What was in the bucket at the start comes on top of 100.
 - **429s for 100 calls**: all, also those whose call was served in the end.
-- **too early**: requests sent while a wait that a refusal had named was running.
+- **too early**: requests that came while a wait that a refusal had named was
+  running. tripmeter's were on their way when it was named.
 - **added wait**: admission after the ideal client's; below zero it came before,
   out of order.
 `, TPM, RPM, promptMedian, outputMedian)
 	if board.lines != nil {
 		slices.SortFunc(board.lines, func(a, b line) int { return a.order - b.order })
-		fmt.Fprintf(md, "\n## Bars\n\ntripmeter with the right profile, one process, 2000 calls at three times the\ndrain, %d seeds. The worst seed counts, but for the share of 429s, which is of all\ncalls. The bars are in bench/bars_test.go.\n\n", *seedCount)
+		fmt.Fprintf(md, "\n## Bars\n\ntripmeter with the right profile, one process, 2000 calls at three times the\ndrain, %d seeds. The worst seed counts, but for the share of 429s, which is of all\ncalls. The bars are in bench/bars_test.go.\n\n", seedsOfABar())
 		fmt.Fprintf(md, "| provider | of ideal %% | quota used %% | 429s %% | by thirds of the run | most in a run | added wait p99 s | most attempts | bar |\n| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | --- |\n")
 		for _, l := range board.lines {
 			fmt.Fprintln(md, l.text)

@@ -108,16 +108,16 @@ func (c *canvas) panel(k int, title string, x, y scale, xs, ys []float64, label 
 	return x, y
 }
 
-// quotaPlot draws throughput against 429s: one panel for each provider, one
+// quotaPlot draws the quota used against 429s: one panel for each provider, one
 // mark for each policy and rule. No 429s at all stands at the left edge.
 func quotaPlot(w io.Writer, rows []Row) error {
 	var c canvas
 	c.open(3*panelW+20, 2*panelH+110)
-	c.text(left, 22, "start", `font-size="15" font-weight="bold"`, "Throughput against refusals, at three times what the limit drains (better: up and left)")
+	c.text(left, 22, "start", `font-size="15" font-weight="bold"`, "Quota used against refusals, at three times what the limit drains (better: up and left)")
 	const none = 0.003
 	for k, a := range algorithms {
-		x, y := c.panel(k, a.name, scale{lo: none, hi: 100, log: true}, scale{lo: 40, hi: 105},
-			[]float64{none, 0.01, 0.1, 1, 10, 100}, []float64{40, 60, 80, 100}, func(v float64) string {
+		x, y := c.panel(k, a.name, scale{lo: none, hi: 100, log: true}, scale{lo: 30, hi: 130},
+			[]float64{none, 0.01, 0.1, 1, 10, 100}, []float64{40, 60, 80, 100, 120}, func(v float64) string {
 				if v == none {
 					return "0"
 				}
@@ -126,13 +126,13 @@ func quotaPlot(w io.Writer, rows []Row) error {
 		for i, p := range Policies {
 			for _, r := range rows {
 				if r.Load == Overload && r.Provider == a.name && r.Policy == p.Name {
-					c.mark(i, x.at(max(none, r.Refused)), y.at(100*r.OfIdeal))
+					c.mark(i, x.at(max(none, r.Refused)), y.at(100*r.Used))
 				}
 			}
 		}
 	}
 	c.text(left+plotW*1.8, 2*panelH+12, "middle", "", "429s for each call (logarithmic); three marks for each policy: the rules estimate, settle, actual")
-	fmt.Fprintf(&c, `<text transform="translate(14 %d) rotate(-90)" text-anchor="middle">throughput, %% of the ideal client</text>`+"\n", panelH)
+	fmt.Fprintf(&c, `<text transform="translate(14 %d) rotate(-90)" text-anchor="middle">quota used, %% (above 100: what was there at the start)</text>`+"\n", panelH)
 	c.legend(left, 2*panelH+46)
 	c.WriteString("</svg>\n")
 	_, err := io.WriteString(w, c.String())
@@ -181,7 +181,11 @@ func (c *canvas) curve(i int, x, y scale, waits []time.Duration) {
 	if len(waits) == 0 {
 		return
 	}
-	fmt.Fprintf(c, `<polyline fill="none" stroke="%s" stroke-width="1.8" points="`, colours[i%len(colours)])
+	dash := ""
+	if shapes[i%len(shapes)] == "plus" { // often the same as retry alone, which shows between
+		dash = `stroke-dasharray="6 6"`
+	}
+	fmt.Fprintf(c, `<polyline fill="none" stroke="%s" stroke-width="1.8" %s points="`, colours[i%len(colours)], dash)
 	const steps = 100
 	for k := range steps + 1 {
 		q := float64(k) / steps

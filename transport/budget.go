@@ -26,6 +26,7 @@ type dimension struct {
 	configured limit.Limit // zero Rate: learned
 	said       int64       // the provider's own limit, 0 unknown
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
+	asked      int64       // largest cost asked of it
 	cut        cut
 	used       recent // of it, by us
 
@@ -50,6 +51,7 @@ type shape struct {
 	requestBurst, tokenBurst time.Duration // capacity, as a time of the rate
 	headroom                 int64         // per cent of each limit that is used
 	tokens                   limit.Unit    // what a limit on tokens counts
+	refusedFree              bool          // a refused call is not counted as a request
 }
 
 // shapeOf reads a profile.
@@ -64,6 +66,7 @@ func shapeOf(p profile.Profile) shape {
 	if p.Headroom > 0 {
 		s.headroom = p.Headroom
 	}
+	s.refusedFree = p.RefusedFree
 	if p.InputOnly {
 		s.tokens = limit.Input
 	}
@@ -159,6 +162,22 @@ func (d *dimension) ceiling() int64 {
 	return n
 }
 
+// ask makes room for a call of cost c where what was shown is less: the call
+// must wait until as much as it costs has been refilled. Left at a smaller
+// capacity it would leave debt when the bucket is full, long before that.
+func (b *budget) ask(c limit.Cost) {
+	b.mu.Lock()
+	for _, d := range b.dims {
+		if n := part(d.limit.Unit, c); n > d.asked {
+			d.asked = n
+			if d.shown > 0 && n > d.limit.Burst {
+				b.apply(d)
+			}
+		}
+	}
+	b.mu.Unlock()
+}
+
 // use notes what an attempt takes of the budget: its cost when it leaves, less
 // when it is refused or settled.
 func (b *budget) use(c limit.Cost) {
@@ -206,7 +225,7 @@ func (d *dimension) effective(s shape) limit.Limit {
 		burst = s.burst(l)
 	}
 	if d.shown > 0 {
-		burst = min(burst, d.shown-l.Rate.In(unseen))
+		burst = min(burst, max(d.shown-l.Rate.In(unseen), d.asked))
 	}
 	l.Burst = max(1, burst)
 	return l

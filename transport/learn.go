@@ -178,7 +178,7 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 		if !b.concerns(d, kind, wait, i) {
 			continue
 		}
-		b.limiter.Drain(d.limit.Name, wait)
+		b.limiter.Drain(d.limit.Name, max(0, wait-b.again(d)))
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
 		if late && !first && used < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
@@ -188,6 +188,16 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 			d.refused = now
 		}
 	}
+}
+
+// again is how long a limit on requests takes to earn the one that a further
+// attempt of a refused call is charged: the wait that the provider named counts
+// on it. The tokens are held since the first attempt.
+func (b *budget) again(d *dimension) time.Duration {
+	if r := d.limit.Rate; d.limit.Unit == limit.Requests && !b.shape.refusedFree {
+		return r.Window / time.Duration(r.N)
+	}
+	return 0
 }
 
 // concerns reports whether a refusal of that kind speaks of d. Of a unit's

@@ -167,6 +167,7 @@ func (t *Transport) acquire(c *call) (waited time.Duration, err error) {
 	}
 	ctx, stop := interest(c.req)
 	defer stop()
+	t.budget.ask(c.cost)
 	r, err := t.budget.limiter.Acquire(ctx, c.cost)
 	if err != nil {
 		return 0, t.notSent(c.req, err)

@@ -6,7 +6,12 @@
 //
 // Answers are written as they come, a line a request. Stop it with Ctrl-C: what
 // is under way is finished, and the next run goes on where this one stopped. A
-// second Ctrl-C stops at once.
+// second Ctrl-C stops at once. A request that has its line is not sent again,
+// whatever the answer: to try failures anew, delete their lines.
+//
+// A body that is no JSON is kept as a string; one that is no text either, as a
+// data URL. An answer that breaks off halfway is asked for again, and counts as
+// an attempt.
 //
 // The key is taken from OPENAI_API_KEY or TRIPMETER_API_KEY. With neither a key
 // nor -base-url it talks to a provider in this process that enforces limits.
@@ -19,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -95,6 +101,12 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 	if c.baseURL == "" && c.key != "" {
 		c.baseURL = "https://api.openai.com"
 	}
+	if c.baseURL != "" {
+		u, err := url.Parse(c.baseURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return c, errors.New("-base-url must be like https://api.openai.com, without a query")
+		}
+	}
 	return c, nil
 }
 
@@ -113,17 +125,23 @@ func run(args []string, env func(string) string, stop <-chan os.Signal, stdin io
 		fmt.Fprintln(stderr, "batch:", err)
 		return exitUsage
 	}
-	answers, done, err := openAnswers(c.out, stdout)
-	if err != nil {
-		fmt.Fprintln(stderr, "batch:", err)
-		return exitFailed
-	}
 	requests, total, err := openRequests(c.in, stdin)
 	if err != nil {
 		fmt.Fprintln(stderr, "batch:", err)
 		return exitFailed
 	}
 	defer requests.Close()
+	if c.summary != "" { // that it cannot be written is told before the work, not after
+		if err := p.writeSummary(c.summary); err != nil {
+			fmt.Fprintln(stderr, "batch:", err)
+			return exitFailed
+		}
+	}
+	answers, done, err := openAnswers(c.out, stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "batch:", err)
+		return exitFailed
+	}
 
 	j := &job{
 		config: c, client: &http.Client{Transport: rt, CheckRedirect: noRedirect},

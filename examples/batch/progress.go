@@ -36,6 +36,7 @@ type progress struct {
 	terminal bool
 	granted  func(*http.Request)
 	held     chan struct{} // closed when the provider orders too long a wait
+	heard    chan struct{} // closed at the first answer, or failure of an attempt
 
 	mu       sync.Mutex
 	sum      summary
@@ -46,10 +47,11 @@ type progress struct {
 	quit     chan struct{}
 	quitted  sync.WaitGroup
 	holding  sync.Once
+	hearing  sync.Once
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, held: make(chan struct{}), quit: make(chan struct{})}
+	p := &progress{w: w, held: make(chan struct{}), heard: make(chan struct{}), quit: make(chan struct{})}
 	if f, ok := w.(*os.File); ok {
 		if i, err := f.Stat(); err == nil {
 			p.terminal = i.Mode()&os.ModeCharDevice != 0
@@ -61,6 +63,7 @@ func newProgress(w io.Writer) *progress {
 // trace is the hooks that the figures come from.
 func (p *progress) trace(maxWait time.Duration) transport.Trace {
 	return transport.Trace{
+		Queued: func(r *http.Request, _ limit.Cost) { sendingOf(r).queued() },
 		Granted: func(r *http.Request, _ limit.Cost, wait time.Duration) {
 			p.mu.Lock()
 			p.sum.LongestWait = max(p.sum.LongestWait, wait.Seconds())
@@ -74,6 +77,8 @@ func (p *progress) trace(maxWait time.Duration) transport.Trace {
 				p.sum.Refused429++
 			}
 			p.mu.Unlock()
+			sendingOf(a.Request).wire.Add(1)
+			p.hearing.Do(func() { close(p.heard) })
 		},
 		Settled: func(s transport.Settlement) {
 			p.mu.Lock()
@@ -170,7 +175,9 @@ func (p *progress) show() {
 		return
 	}
 	p.clear()
-	fmt.Fprint(p.w, line)
+	// Without wrapping, a terminal cuts a line that is too long for it, and one
+	// line is all that there is to clear.
+	fmt.Fprint(p.w, "\x1b[?7l"+line+"\x1b[?7h")
 	p.shown = true
 }
 

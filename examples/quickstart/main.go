@@ -196,8 +196,8 @@ func watch(name string, w io.Writer, p *provider.Provider) (stop func()) {
 		}
 	}
 	every, begin, end := 2*time.Second, "", "\n"
-	if terminal {
-		every, begin, end = 100*time.Millisecond, "\r\x1b[K", ""
+	if terminal { // the line is drawn over itself, and cut where the terminal ends
+		every, begin, end = 100*time.Millisecond, "\r\x1b[K\x1b[?7l", "\x1b[?7h"
 	}
 	start := time.Now()
 	show := func() {
@@ -241,4 +241,7 @@ func table(w io.Writer, plain, ours result) {
 	row("seconds", "%.1f", plain.Seconds, ours.Seconds)
 	row("seconds at best", "%.1f", plain.IdealSeconds, ours.IdealSeconds)
 	row("quota used", "%.0f %%", 100*plain.QuotaUsed, 100*ours.QuotaUsed)
+	if lost := plain.Requests - plain.Completed; lost > 0 {
+		fmt.Fprintf(w, "\nThe retrying client gave up on %d requests, each after %d attempts.\n", lost, attempts)
+	}
 }
