@@ -118,7 +118,7 @@ func TestEachChunkArrivesWhenItWasSent(t *testing.T) {
 }
 
 // 200 MB of events pass in constant memory, byte for byte in number.
-func TestLongStreamInConstantMemory(t *testing.T) {
+func TestB085_LongStreamInConstantMemory(t *testing.T) {
 	const total = 200 << 20
 	event := `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"` + strings.Repeat("some words ", 90) + `"}}]}` + "\n\n"
 	base := rttest.Func(func(r *http.Request) (*http.Response, error) {
