@@ -31,14 +31,20 @@ const (
 // not JSON, too large, or cannot be read a second time are priced by Unread. It
 // never fails.
 func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
-	var r Request
-	if Readable(contentType) && Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) }) {
-		return r
+	if Readable(contentType) && getBody != nil {
+		if r, ok := read(getBody, size, o); ok {
+			return r
+		}
 	}
-	r = Unread(contentType, size)
+	r := Unread(contentType, size)
 	r.Model = modelInPath(o.Path)
 	r.Stream = streamInPath(o.Path)
 	return r
+}
+
+func read(getBody func() (io.ReadCloser, error), size int64, o Options) (r Request, ok bool) {
+	ok = Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) })
+	return r, ok
 }
 
 // Unread prices a body by its content type and its size in bytes (-1 is not
@@ -50,8 +56,9 @@ func Body(getBody func() (io.ReadCloser, error), contentType string, size int64,
 // 1,000 tokens.
 func Unread(contentType string, size int64) Request {
 	r := Request{Kind: kindUnknown, Choices: 1, Size: max(size, -1)}
-	json := Readable(contentType)
-	if !json && mediaType(contentType) == "multipart/form-data" {
+	t := mediaType(contentType)
+	json := readable(t)
+	if t == "multipart/form-data" {
 		r.Kind = kindMultipart
 	}
 	switch {
@@ -76,8 +83,9 @@ func mediaType(contentType string) string {
 }
 
 // Readable reports whether a body of this type may be JSON. A missing type may.
-func Readable(contentType string) bool {
-	t := mediaType(contentType)
+func Readable(contentType string) bool { return readable(mediaType(contentType)) }
+
+func readable(t string) bool {
 	return t == "" || strings.HasSuffix(t, "json") || strings.HasPrefix(t, "text/")
 }
 

@@ -1,9 +1,7 @@
 package estimate
 
 import (
-	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"unicode/utf8"
 )
 
@@ -24,88 +22,87 @@ func Count(text []byte) int64 { return CountFor(O200k, text) }
 
 // CountFor is [Count] with the weights of a family.
 func CountFor(f Family, text []byte) int64 {
-	c := counter{w: f.weights(), prev: '\n'}
-	c.add(text)
+	c := newCounter(f)
+	c.add(text, false)
 	return c.sum
 }
 
 // CountJSON estimates what the inside of a JSON string costs, in milli-tokens of
 // the [O200k] family: raw is what stands between the quotes, escapes and
 // all. An escape weighs as the character it means, so the result is
-// that of [Count] on the decoded string. A surrogate without its other half is
-// U+FFFD, as encoding/json has it (RFC 8259 section 8.2 leaves it open). A
-// backslash that starts no escape of RFC 8259 section 7 weighs as itself.
+// that of [Count] on the decoded string. [AppendText] says how escapes are read.
 func CountJSON(raw []byte) int64 { return CountJSONFor(O200k, raw) }
 
 // CountJSONFor is [CountJSON] with the weights of a family.
 func CountJSONFor(f Family, raw []byte) int64 {
-	c := counter{w: f.weights(), prev: '\n'}
-	for {
-		i := bytes.IndexByte(raw, '\\')
-		if i < 0 {
-			c.add(raw)
-			return c.sum
-		}
-		c.add(raw[:i])
-		r, n := unescape(raw[i:])
-		c.rune(r)
-		raw = raw[i+n:]
-	}
+	milli, _ := f.countJSON(raw)
+	return milli
+}
+
+// countJSON counts the milli-tokens and the characters of the inside of a JSON
+// string.
+func (f Family) countJSON(raw []byte) (milli, chars int64) {
+	c := newCounter(f)
+	c.add(raw, true)
+	return c.sum, c.chars
 }
 
 // Runes returns the number of characters (code points) of text; a byte that is
 // not UTF-8 is one.
 func Runes(text []byte) int64 { return int64(utf8.RuneCount(text)) }
 
-// runesJSON is [Runes] of the decoded form of raw, the inside of a JSON string.
-func runesJSON(raw []byte) int64 {
-	n := 0
-	for {
-		i := bytes.IndexByte(raw, '\\')
-		if i < 0 {
-			return int64(n + utf8.RuneCount(raw))
-		}
-		_, size := unescape(raw[i:])
-		n += utf8.RuneCount(raw[:i]) + 1
-		raw = raw[i+size:]
-	}
-}
-
 // counter is the state of one count. It begins as after a line end: the first
 // word of a text and the first word of a line begin alike.
 type counter struct {
 	w      *weights
 	sum    int64  // milli-tokens; below 2^17 a byte, so no text overflows it
-	prev   byte   // last byte of the last character
+	chars  int64  // characters
+	last   uint64 // the last bytes, the very last in the top byte; 0x80 is a character above ASCII, and nothing before it is remembered
 	digits uint8  // state of digitRuns
-	blanks uint64 // bit 8i+7 is set if the (8-i)-th last byte was a blank or tab
 }
+
+func newCounter(f Family) counter { return counter{w: f.weights(), last: '\n' << 56} }
 
 const (
 	highBits = 0x8080808080808080
 	zeros    = 0x3030303030303030 // eight times '0'
 	notDigit = 0x7676767676767676 // added to a byte of 10 to 127, sets its high bit
 	gather   = 0x0002040810204081 // brings the bits 7, 15, .. 63 together in the top byte
+	ones     = 0x0101010101010101 // times bytes of 0 or 1: their sum, in the top byte
 	spaces   = 0x2020202020202020
 	tabs     = 0x0909090909090909
 	notZero  = 0x7f7f7f7f7f7f7f7f // added to a byte of 1 to 127, sets its high bit
 )
 
-// add counts a stretch of text. No character may span two calls.
+// blanks has the high bit of each byte of x set that is a blank or a tab. The bytes
+// are ASCII or 0x80.
+func blanks(x uint64) uint64 {
+	x &= notZero // 0x80 becomes 0, no blank either; no sum runs into the next byte
+	return ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
+}
+
+// add counts a text, or with escaped the inside of a JSON string.
 //
 // ASCII goes eight bytes at a time: a weight needs only the byte before it, so
-// the eight look-ups do not wait for one another, and the digit groups, which
-// depend on all digits before them, come from one look-up for the eight.
-// There is no branch on what the characters are.
-func (c *counter) add(t []byte) {
-	w, sum, prev, digits, blanks := c.w, c.sum, uint64(c.prev), c.digits, c.blanks
+// the eight look-ups do not wait for one another. What needs to know more than
+// the byte before is marked in the weight, and looked at when one of the eight
+// is: digits, whose groups depend on all digits before them and come from one
+// look-up for the eight, and rows of blanks.
+func (c *counter) add(t []byte, escaped bool) {
+	w, sum, last, digits := c.w, c.sum, c.last, c.digits
+	stop := uint64(0x80 * ones) // eight times the byte before which a word is not taken whole; ASCII has none of these
+	if escaped {
+		stop = '\\' * ones
+	}
+	i, spare := 0, 0 // spare: bytes so far that are not the first of a character
+text:
 	for {
-		for len(t) >= 8 {
-			x := binary.LittleEndian.Uint64(t)
-			if x&highBits != 0 {
+		for i+8 <= len(t) {
+			x := binary.LittleEndian.Uint64(t[i:])
+			if (x|zeroBytes(x^stop))&highBits != 0 {
 				break
 			}
-			s := uint32(w.pair[(x<<8|prev)&0x7fff]) +
+			s := uint32(w.pair[(x<<8|last>>56)&0x7fff]) +
 				uint32(w.pair[x&0x7fff]) +
 				uint32(w.pair[x>>8&0x7fff]) +
 				uint32(w.pair[x>>16&0x7fff]) +
@@ -113,71 +110,88 @@ func (c *counter) add(t []byte) {
 				uint32(w.pair[x>>32&0x7fff]) +
 				uint32(w.pair[x>>40&0x7fff]) +
 				uint32(w.pair[x>>48&0x7fff])
-			m := ^(x ^ zeros + notDigit) & highBits
-			g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
-			digits = g >> 4
-			b := ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
-			runs := b & (b<<8 | blanks>>56) &^ (b<<16 | blanks>>48)
-			blanks = b
-			sum += int64(s) + int64(g&0xf)*w.group + int64(bits.OnesCount64(runs))*w.run
-			prev = x >> 56
-			t = t[8:]
-		}
-		// One by one: the end of the text, or what leads to the next stretch
-		// of ASCII.
-		for len(t) > 0 && t[0] < 0x80 {
-			b := t[0]
-			sum += int64(w.pair[uint64(b)<<8|prev&0xff])
-			if b-'0' > 9 {
+			if s < marked {
 				digits = 0
-			} else if digits < 3 {
-				digits++
 			} else {
+				s %= marked
+				m := ^(x ^ zeros + notDigit) & highBits
+				g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
+				digits = g >> 4
+				sum += int64(g&0xf) * w.group
+				if b := blanks(x); b != 0 {
+					before := blanks(last)
+					rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
+					sum += int64(rows>>7*ones>>56) * w.run
+				}
+			}
+			sum += int64(s)
+			last = x
+			i += 8
+		}
+		// One by one: the end of the text, or what leads to an escape or to the
+		// next stretch that is not ASCII.
+		for i < len(t) && t[i] < 0x80 {
+			b, size := t[i], 1
+			if b == byte(stop) {
+				var r rune
+				r, size = unescape(t[i:])
+				if r >= 0x80 {
+					sum += int64(w.enter[last>>56]) + int64(w.wide[wideIndex(r)&0xfff])
+					last, digits = 0x80<<56, 0
+					i += size
+					spare += size - 1
+					continue text
+				}
+				b = byte(r)
+			}
+			cost := w.pair[(uint64(b)<<8|last>>56)&0x7fff]
+			sum += int64(cost % marked)
+			last = last>>8 | uint64(b)<<56
+			switch {
+			case cost < marked:
+				digits = 0
+			case b-'0' > 9:
+				digits = 0
+				if blanks(last)>>40 == 0x808000 { // two blanks, and none before
+					sum += w.run
+				}
+			case digits < 3:
+				digits++
+			default:
 				digits = 1
 				sum += w.group
 			}
-			blanks >>= 8
-			if b == ' ' || b == '\t' {
-				if blanks&(1<<55) != 0 && blanks&(1<<47) == 0 {
-					sum += w.run
-				}
-				blanks |= 1 << 63
+			i += size
+			if size > 1 {
+				spare += size - 1
+				continue text
 			}
-			prev = uint64(b)
-			t = t[1:]
 		}
-		if len(t) == 0 {
+		if i == len(t) {
 			break
 		}
-		sum += int64(w.enter[prev&0xff])
-		prev, digits, blanks = 0x80, 0, 0
-		for len(t) >= 4 && t[0] >= 0x80 {
-			l := &leads[t[0]&0x7f]
-			x := binary.LittleEndian.Uint32(t)
-			k, n := uint32(replacement), uint32(1)
-			if x&l.mask == l.want && t[1]-l.low <= l.span {
-				k, n = x<<6&0xfc0|x>>8&0x3f, uint32(l.size)
+		sum += int64(w.enter[last>>56])
+		last, digits = 0x80<<56, 0
+		for i+4 <= len(t) && t[i] >= 0x80 {
+			x := binary.LittleEndian.Uint32(t[i:])
+			l := &leads[x&0x7f]
+			k, n := uint32(replacement), 1
+			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {
+				k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
 			}
 			sum += int64(w.wide[k])
-			t = t[n&7:]
+			spare += n - 1
+			i += n
 		}
-		for len(t) > 0 && t[0] >= 0x80 {
-			r, n := utf8.DecodeRune(t)
+		for i < len(t) && t[i] >= 0x80 {
+			r, n := utf8.DecodeRune(t[i:])
 			sum += int64(w.wide[wideIndex(r)&0xfff])
-			t = t[n:]
+			spare += n - 1
+			i += n
 		}
 	}
-	c.sum, c.prev, c.digits, c.blanks = sum, byte(prev), digits, blanks
-}
-
-// rune counts one character, as add does.
-func (c *counter) rune(r rune) {
-	if r < 0x80 {
-		c.add([]byte{byte(r)})
-		return
-	}
-	c.sum += int64(c.w.enter[c.prev]) + int64(c.w.wide[wideIndex(r)&0xfff])
-	c.prev, c.digits, c.blanks = 0x80, 0, 0
+	c.sum, c.last, c.digits = sum, last, digits
+	c.chars += int64(len(t) - spare)
 }
 
 // replacement is wideIndex(U+FFFD).
@@ -219,64 +233,3 @@ var leads = func() (t [128]lead) {
 	}
 	return t
 }()
-
-// unescape reads the escape that raw, which starts with a backslash, starts
-// with: the character it means and its length. What is not an
-// escape is a backslash, one byte long.
-func unescape(raw []byte) (r rune, n int) {
-	if len(raw) < 2 {
-		return '\\', 1
-	}
-	switch raw[1] {
-	case '"', '\\', '/':
-		return rune(raw[1]), 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		hi := hex4(raw[2:])
-		switch {
-		case hi < 0:
-			return '\\', 1
-		case hi < 0xd800 || hi > 0xdfff:
-			return hi, 6
-		case hi > 0xdbff || len(raw) < 12 || raw[6] != '\\' || raw[7] != 'u':
-			return utf8.RuneError, 6
-		}
-		lo := hex4(raw[8:])
-		if lo < 0xdc00 || lo > 0xdfff {
-			return utf8.RuneError, 6
-		}
-		return (hi-0xd800)<<10 | (lo - 0xdc00) + 0x10000, 12
-	}
-	return '\\', 1
-}
-
-// hex4 reads four hexadecimal digits; -1 if there are none.
-func hex4(b []byte) rune {
-	if len(b) < 4 {
-		return -1
-	}
-	var r rune
-	for _, c := range b[:4] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return -1
-		}
-		r = r<<4 | rune(c)
-	}
-	return r
-}

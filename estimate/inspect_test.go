@@ -14,9 +14,9 @@ import (
 // promptTexts inspects a body and returns what was counted as text, in order.
 func promptTexts(body, path string) (Request, []string) {
 	var found []string
-	r := inspect([]byte(body), path, func(raw []byte) int64 {
+	r, _ := inspect([]byte(body), path, func(raw []byte) (milli, chars int64) {
 		found = append(found, string(AppendText(nil, raw)))
-		return int64(len(raw)) * 1000
+		return int64(len(raw)) * 1000, characters(raw)
 	})
 	return r, found
 }
@@ -105,46 +105,60 @@ func TestPrompts(t *testing.T) {
 // TestCaps reads every name of the output cap.
 func TestCaps(t *testing.T) {
 	for body, want := range map[string]int64{
-		`"max_tokens":7`:                                      7,
-		`"max_completion_tokens":7`:                           7,
-		`"max_output_tokens":7`:                               7,
-		`"max_tokens_to_sample":7`:                            7,
-		`"maxTokens":7`:                                       7,
-		`"max_new_tokens":7`:                                  7,
-		`"max_gen_len":7`:                                     7,
-		`"n_predict":7`:                                       7,
-		`"generationConfig":{"maxOutputTokens":7}`:            7,
-		`"generation_config":{"max_output_tokens":7}`:         7,
-		`"inferenceConfig":{"maxTokens":7}`:                   7,
-		`"textGenerationConfig":{"maxTokenCount":7}`:          7,
-		`"parameters":{"max_new_tokens":7}`:                   7,
-		`"options":{"num_predict":7}`:                         7,
-		`"options":{"num_predict":-1}`:                        0,
-		`"max_tokens":"7"`:                                    7,
-		`"max_tokens":7.0`:                                    7,
-		`"max_tokens":0.7e1`:                                  7,
-		`"max_tokens":6.5`:                                    7,
-		`"max_tokens":7e0`:                                    7,
-		`"max_tokens":null`:                                   0,
-		`"max_tokens":{"a":7}`:                                0,
-		`"max_tokens":[7]`:                                    0,
-		`"max_tokens":3,"max_tokens":7`:                       7,
-		`"max_tokens":7,"max_tokens":3`:                       3,
-		`"max_tokens":7,"max_tokens":null`:                    0,
-		`"max_tokens":7,"max_tokens":[]`:                      0,
-		`"max_tokens":7,"max_completion_tokens":3`:            7,
-		`"generationConfig":{"maxOutputTokens":7},"top_p":1`:  7,
-		`"metadata":{"max_tokens":7}`:                         0,
-		`"tools":[{"max_tokens":7}]`:                          0,
-		`"max_tokens":1e999`:                                  math.MaxInt64,
-		`"max_tokens":99999999999999999999999`:                math.MaxInt64,
-		`"max_tokens":1e-999`:                                 1,
-		`"max_tokens":0`:                                      0,
-		`"max_tokens":"lots"`:                                 0,
-		`"thinking":{"budget_tokens":9},"max_tokens":7`:       7,
-		`"reasoning":{"max_tokens":9}`:                        0,
-		`"max_\u0074okens":7`:                                 7,
-		`"generationConfig":{"thinkingConfig":{"x":7},"y":1}`: 0,
+		`"max_tokens":7`:                                       7,
+		`"max_completion_tokens":7`:                            7,
+		`"max_output_tokens":7`:                                7,
+		`"max_tokens_to_sample":7`:                             7,
+		`"maxTokens":7`:                                        7,
+		`"max_new_tokens":7`:                                   7,
+		`"max_gen_len":7`:                                      7,
+		`"n_predict":7`:                                        7,
+		`"generationConfig":{"maxOutputTokens":7}`:             7,
+		`"generation_config":{"max_output_tokens":7}`:          7,
+		`"inferenceConfig":{"maxTokens":7}`:                    7,
+		`"textGenerationConfig":{"maxTokenCount":7}`:           7,
+		`"parameters":{"max_new_tokens":7}`:                    7,
+		`"options":{"num_predict":7}`:                          7,
+		`"options":{"num_predict":-1}`:                         0,
+		`"max_tokens":"7"`:                                     7,
+		`"max_tokens":7.0`:                                     7,
+		`"max_tokens":0.7e1`:                                   7,
+		`"max_tokens":6.5`:                                     7,
+		`"max_tokens":7e0`:                                     7,
+		`"max_tokens":null`:                                    0,
+		`"max_tokens":{"a":7}`:                                 0,
+		`"max_tokens":[7]`:                                     0,
+		`"max_tokens":3,"max_tokens":7`:                        7,
+		`"max_tokens":7,"max_tokens":3`:                        3,
+		`"max_tokens":7,"max_tokens":null`:                     0,
+		`"max_tokens":7,"max_tokens":[]`:                       0,
+		`"max_tokens":7,"max_completion_tokens":3`:             7,
+		`"generationConfig":{"maxOutputTokens":7},"top_p":1`:   7,
+		`"metadata":{"max_tokens":7}`:                          0,
+		`"tools":[{"max_tokens":7}]`:                           0,
+		`"max_tokens":1e999`:                                   math.MaxInt64,
+		`"max_tokens":99999999999999999999999`:                 math.MaxInt64,
+		`"max_tokens":1e-999`:                                  1,
+		`"max_tokens":0`:                                       0,
+		`"max_tokens":"lots"`:                                  0,
+		`"max_tokens":true`:                                    0,
+		`"max_tokens":"true"`:                                  0,
+		`"max_tokens":-5`:                                      0,
+		`"max_tokens":"-5"`:                                    0,
+		`"max_tokens":" 7 "`:                                   7,
+		`"max_tokens":"7e0"`:                                   7,
+		`"max_tokens":"NaN"`:                                   0,
+		`"max_tokens":1e99999999999999999999999`:               math.MaxInt64,
+		`"max_tokens":0e99999999999999999999999`:               0,
+		`"max_tokens":7` + strings.Repeat("0", 500) + `e-500`:  7,
+		`"max_tokens":0.` + strings.Repeat("0", 500) + `7e501`: 7,
+		`"max_tokens":` + strings.Repeat("9", 500):             math.MaxInt64,
+		`"max_tokens":-5,"max_completion_tokens":7`:            7,
+		`"max_tokens":null,"max_completion_tokens":"7"`:        7,
+		`"thinking":{"budget_tokens":9},"max_tokens":7`:        7,
+		`"reasoning":{"max_tokens":9}`:                         0,
+		`"max_\u0074okens":7`:                                  7,
+		`"generationConfig":{"thinkingConfig":{"x":7},"y":1}`:  0,
 	} {
 		for _, whole := range []string{`{"messages":[],` + body + `}`, `{` + body + `,"messages":[]}`} {
 			if r := Inspect([]byte(whole), Options{}); r.OutputCap != want || !r.Understood {
@@ -163,6 +177,11 @@ func TestThinkingAndStream(t *testing.T) {
 		`"stream":false`:               {},
 		`"stream":true,"stream":false`: {},
 		`"stream":"true"`:              {Stream: true},
+		`"stream":"True"`:              {Stream: true},
+		`"stream":"false"`:             {},
+		`"stream":1`:                   {Stream: true},
+		`"stream":0`:                   {},
+		`"stream":"yes"`:               {},
 		`"stream":null,"stream_options":{"include_usage":true}`:                   {},
 		`"thinking":{"budget_tokens":9},"thinking":{"type":"disabled"},"top_k":1`: {},
 	} {
@@ -186,6 +205,13 @@ func TestB069_ChoicesMultiply(t *testing.T) {
 		{`{"prompt":[[1,2],[3]],"max_tokens":100}`, 2},
 		{`{"prompt":[1,2,3],"max_tokens":100}`, 1},
 		{`{"contents":[],"generationConfig":{"candidateCount":4,"maxOutputTokens":100}}`, 4},
+		{`{"prompt":"a","max_tokens":100,"n":5,"best_of":2}`, 5},
+		{`{"prompt":["a","b"],"max_tokens":100,"n":2,"best_of":4}`, 8},
+		{`{"messages":[],"max_tokens":100,"n":"5"}`, 5},
+		{`{"messages":[],"max_tokens":100,"n":5.0}`, 5},
+		{`{"messages":[],"max_tokens":100,"n":null}`, 1},
+		{`{"messages":[],"max_tokens":100,"n":true}`, 1},
+		{`{"messages":[],"max_tokens":100,"n":2,"n":5}`, 5},
 		{`{"messages":[],"max_tokens":100,"n":0}`, 1},
 		{`{"messages":[],"max_tokens":100,"n":-5}`, 1},
 		{`{"messages":[],"max_tokens":100}`, 1},
@@ -222,8 +248,10 @@ func TestB070_CapIsReserved(t *testing.T) {
 // TestB071_PromptIsCharged: a large prompt with a small cap is not free.
 func TestB071_PromptIsCharged(t *testing.T) {
 	text := strings.Repeat("word ", 20_000)
-	r := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
-		func(raw []byte) int64 { return 1000 * int64(strings.Count(string(raw), " ")) })
+	r, _ := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
+		func(raw []byte) (milli, chars int64) {
+			return 1000 * int64(strings.Count(string(raw), " ")), characters(raw)
+		})
 	for _, rule := range []Rule{{}, {Charge: ChargeActual}, {Charge: ChargeEstimate, PromptByChars: true}} {
 		if input, _ := rule.Price(r, 0); input < 20_000 {
 			t.Errorf("%v: %d tokens of input, want 20,000 at least", rule.Charge, input)
@@ -319,7 +347,6 @@ func TestB075_ToolsAndSchemasCount(t *testing.T) {
 
 // TestChatOverhead: the published numbers of the form of a chat.
 func TestChatOverhead(t *testing.T) {
-	none := func([]byte) int64 { return 0 }
 	body := `{"model":"%s","messages":[{"role":"system","content":"a"},{"role":"system","name":"b","content":"c"},{"role":"user","content":"d"}]}`
 	for model, want := range map[string]int64{
 		"gpt-4o":             3*3 + 1 + 3,
@@ -327,11 +354,11 @@ func TestChatOverhead(t *testing.T) {
 		"gpt-3.5-turbo-0301": 3*4 - 1 + 3,
 		"":                   3*3 + 1 + 3,
 	} {
-		if r := inspect(fmt.Appendf(nil, body, model), "", none); r.Input != want {
+		if r, _ := inspect(fmt.Appendf(nil, body, model), "", countNothing); r.Input != want {
 			t.Errorf("%s: %d tokens, want %d", model, r.Input, want)
 		}
 	}
-	if r := inspect([]byte(`{"prompt":"a"}`), "", none); r.Input != 0 {
+	if r, _ := inspect([]byte(`{"prompt":"a"}`), "", countNothing); r.Input != 0 {
 		t.Errorf("a completion has %d tokens of overhead", r.Input)
 	}
 }
@@ -403,9 +430,9 @@ func TestLinear(t *testing.T) {
 		`{"messages":[` + strings.Repeat(`{"image":"data:image/jpeg;base64,/9j//////////////////"},`, 1<<14) + `{}]}`,
 	} {
 		counted := 0
-		s := newScanner([]byte(body), func(raw []byte) int64 { counted += len(raw); return 0 })
+		s := newScanner([]byte(body), func(raw []byte) (milli, chars int64) { counted += len(raw); return 0, 0 })
 		s.run()
-		r := s.request("")
+		r, _ := s.request("")
 		if s.effort > maxEffort+len(body) {
 			t.Errorf("%.30s...: an effort of %d", body, s.effort)
 		}

@@ -23,6 +23,15 @@ func pngBase64(w, h, size int) string {
 	return head + strings.Repeat(noise, max(size-len(head), 0)/len(noise)+1)[:max(size-len(head), 0)/4*4]
 }
 
+// inLines breaks base64 after 76 characters, as MIME does.
+func inLines(s, end string) string {
+	var b strings.Builder
+	for ; len(s) > 76; s = s[76:] {
+		b.WriteString(s[:76] + end)
+	}
+	return b.String() + s
+}
+
 func encodedImage(t *testing.T, format string, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -193,6 +202,21 @@ func TestB066_DataURLIsNotText(t *testing.T) {
 		"Ollama, generate":  `{"model":"gpt-4o","prompt":"hi","images":["` + image + `"]}`,
 		"Bedrock":           `{"modelId":"gpt-4o","messages":[{"content":[{"image":{"format":"png","source":{"bytes":"` + image + `"}}}]}]}`,
 		"tool arguments":    `{"model":"gpt-4o","messages":[{"content":[{"type":"tool_use","input":{"picture":"` + url + `"}}]}]}`,
+		"tool message":      `{"model":"gpt-4o","messages":[{"role":"tool","tool_call_id":"x","content":[{"type":"image_url","image_url":{"url":"` + url + `"}}]}]}`,
+		"tool result, deep": `{"model":"gpt-4o","messages":[{"content":[{"type":"tool_result","content":[{"type":"tool_result","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + image + `"}}]}]}]}]}`,
+		"function output":   `{"model":"gpt-4o","input":[{"type":"function_call_output","call_id":"1","output":[{"type":"input_image","image_url":"` + url + `"},{"type":"input_text","text":"ok"}]}]}`,
+		"function response": `{"model":"gpt-4o","contents":[{"parts":[{"functionResponse":{"name":"f","response":{"ok":true},"parts":[{"inlineData":{"mimeType":"image/png","data":"` + image + `"}}]}}]}]}`,
+		"in the response":   `{"model":"gpt-4o","contents":[{"parts":[{"functionResponse":{"name":"f","response":{"shot":{"mimeType":"image/png","data":"` + image + `"}}}}]}]}`,
+		"no type":           `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":"data:;base64,` + image + `"}}]}]}`,
+		"no image type":     `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":"data:application/octet-stream;base64,` + image + `"}}]}]}`,
+		"wrong type":        `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":"data:text/plain;base64,` + image + `"}}]}]}`,
+		"odd parameters":    `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;charset=utf-8;name=\"a b.png\"; base64,` + image + `"}}]}]}`,
+		"blank before":      `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":" data:image/png;base64,` + image + `"}}]}]}`,
+		"lines":             `{"model":"gpt-4o","messages":[{"content":[{"type":"image","source":{"data":"` + inLines(image, `\n`) + `"}}]}]}`,
+		"lines, CRLF":       `{"model":"gpt-4o","messages":[{"content":[{"type":"image","source":{"data":"` + inLines(image, `\r\n`) + `"}}]}]}`,
+		"escaped plus":      `{"model":"gpt-4o","messages":[{"content":[{"type":"image","source":{"data":"` + strings.ReplaceAll(image, "+", `\u002b`) + `"}}]}]}`,
+		"no URL":            `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":"` + image + `"}}]}]}`,
+		"URL alphabet":      `{"model":"gpt-4o","messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.NewReplacer("+", "-", "/", "_").Replace(image) + `"}}]}]}`,
 		"new name":          `{"model":"gpt-4o","messages":[{"content":[{"type":"hologram","hologram":{"of":"` + url + `"}}]}]}`,
 		"new name, bare":    `{"model":"gpt-4o","messages":[{"content":[{"type":"hologram","hologram":{"of":"` + image + `"}}]}]}`,
 	} {

@@ -46,7 +46,7 @@ func readOracle(body []byte) (o oracle, ok bool) {
 		case asModel:
 			o.model = oracleText(v)
 		case asSetting:
-			sets[0][arg] = oracleNumber(v)
+			sets[0][arg] = oracleNumber(v, arg)
 		}
 	}
 	o.object(top, asRoot, 0, 1, &sets)
@@ -70,12 +70,12 @@ func oracleText(v json.RawMessage) string {
 	return s
 }
 
-func oracleNumber(v json.RawMessage) int64 {
-	if bytes.Equal(v, []byte("true")) || oracleText(v) == "true" {
-		return 1
-	}
+func oracleNumber(v json.RawMessage, slot uint8) int64 {
 	if v[0] == '"' {
 		v = v[1 : len(v)-1]
+	}
+	if slot == slotStream && strings.EqualFold(string(v), "true") {
+		return 1
 	}
 	n, _ := integer(v)
 	return n
@@ -102,7 +102,7 @@ func (o *oracle) object(m map[string]json.RawMessage, p place, hint mediaKind, d
 		h := hint
 		switch q {
 		case asSetting:
-			sets[tier][arg] = oracleNumber(v)
+			sets[tier][arg] = oracleNumber(v, arg)
 			continue
 		case asMedia:
 			if arg != 0 {
@@ -213,9 +213,9 @@ func structureWeight(v json.RawMessage) int64 {
 func checkAgainstOracle(t *testing.T, body []byte) {
 	t.Helper()
 	before := bytes.Clone(body)
-	s := newScanner(body, func(raw []byte) int64 { return 1000 * oracleWeight(raw) })
+	s := newScanner(body, func(raw []byte) (milli, chars int64) { return 1000 * oracleWeight(raw), characters(raw) })
 	s.run()
-	r := s.request("")
+	r, _ := s.request("")
 	if !bytes.Equal(before, body) {
 		t.Fatal("the body was changed")
 	}

@@ -89,27 +89,39 @@ const maxModel = 512
 // Options.Counter says so.
 func Inspect(body []byte, o Options) Request {
 	if o.Counter == nil {
-		r := inspect(body, o.Path, CountJSON)
-		if f := FamilyOf(family(r.Model)); f != O200k {
-			r = inspect(body, o.Path, func(raw []byte) int64 { return CountJSONFor(f, raw) })
+		r, model := inspect(body, o.Path, O200k.countPrompt)
+		if f := FamilyOf(model); f != O200k {
+			r, _ = inspect(body, o.Path, f.countPrompt)
 		}
 		return r
 	}
-	s := newScanner(body, func([]byte) int64 { return 0 })
+	s := newScanner(body, countNothing)
 	s.run()
 	model := s.modelName(o.Path)
 	s.release()
-	return inspect(body, o.Path, func(raw []byte) int64 {
-		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0))
+	r, _ := inspect(body, o.Path, func(raw []byte) (milli, chars int64) {
+		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0)), characters(raw)
 	})
+	return r
 }
 
-func inspect(body []byte, path string, count func([]byte) int64) Request {
+// countPrompt is the fast count of one text of a prompt. A role or a single letter
+// weighs less than a token by its characters, but no text costs less than one.
+func (f Family) countPrompt(raw []byte) (milli, chars int64) {
+	milli, chars = f.countJSON(raw)
+	return max(milli, 1000), chars
+}
+
+// countNothing is for a pass that only looks for the model.
+func countNothing([]byte) (milli, chars int64) { return 0, 0 }
+
+// inspect also returns the model's family, as [family] has it.
+func inspect(body []byte, path string, count counting) (r Request, model string) {
 	s := newScanner(body, count)
 	s.run()
-	r := s.request(path)
+	r, model = s.request(path)
 	s.release()
-	return r
+	return r, model
 }
 
 func (s *scanner) modelName(path string) string {
@@ -130,10 +142,10 @@ var overheads = []struct {
 	{"", 3, 1, 3},
 }
 
-// request makes the sums into a Request.
-func (s *scanner) request(path string) Request {
+// request makes the sums into a Request. It also returns the model's family.
+func (s *scanner) request(path string) (r Request, model string) {
 	t := &s.t
-	r := Request{
+	r = Request{
 		Model:    s.modelName(path),
 		Stream:   s.set[0][slotStream] > 0 || streamInPath(path),
 		Text:     t.text,
@@ -151,7 +163,7 @@ func (s *scanner) request(path string) Request {
 			r.OutputCap = max(r.OutputCap, n)
 		}
 	}
-	model := family(r.Model)
+	model = family(r.Model)
 	r.Kind = s.kind(path, model)
 	if r.Kind == kindCompletions {
 		r.Choices = mulSat(r.Choices, max(t.prompts, 1))
@@ -180,7 +192,7 @@ func (s *scanner) request(path string) Request {
 		r.ImageTokens = addSat(r.ImageTokens, mulSat(s.strays, strayTokens))
 	}
 	r.Input = addSat(r.Input, addSat(r.ImageTokens, r.MediaTokens))
-	return r
+	return r, model
 }
 
 // choices is the largest of the settings that multiply the output, at least 1.

@@ -121,3 +121,22 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestB068_BilledAsText: some providers bill a document as the text that its
+// base64 is. What was used beyond the price is the charge in the end, and is not
+// capped by anything that was estimated; what was used short of it comes back.
+func TestB068_BilledAsText(t *testing.T) {
+	pdf := strings.Repeat("q7Zt/0Xa+9PbLm3R", 100_000)
+	r := Inspect([]byte(`{"model":"mistral-small","messages":[{"role":"user","content":[{"type":"document_url","document_url":"data:application/pdf;base64,`+pdf+`"}]}],"max_tokens":100}`), Options{})
+	for _, rule := range []Rule{{}, {ReserveCap: true}, {Charge: ChargeActual}, {PromptByChars: true, CachedFree: true}} {
+		input, output := rule.Price(r, 0)
+		if input > maxPages*pageTokens+1000 {
+			t.Errorf("%+v: %d tokens on arrival", rule, input)
+		}
+		for _, used := range []int64{1_200_000, 3, 0} {
+			if in, out := rule.Actual(input, output, Used{Input: used, Output: 7}); in != used || out != 7 {
+				t.Errorf("%+v: %d and 7 were used, charged %d and %d", rule, used, in, out)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package estimate
 import (
 	"bytes"
 	"sync"
+	"unicode/utf8"
 )
 
 const (
@@ -81,11 +82,16 @@ type member struct {
 	before     totals
 }
 
+// counting says how many milli-tokens and characters the inside of a JSON string,
+// or a piece of JSON, stands for. One pass over it gives both. It is never asked
+// about nothing.
+type counting func(raw []byte) (milli, chars int64)
+
 // A scanner makes one pass over a body. It keeps its own stack, so depth cannot
 // overflow anything, and never steps back, so the work is linear in the bytes.
 type scanner struct {
 	body    []byte
-	count   func([]byte) int64
+	count   counting
 	t       totals
 	part    part
 	set     [2][slots]int64 // at the top, and inside config objects
@@ -106,7 +112,7 @@ type scanner struct {
 // A scanner is 12 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-func newScanner(body []byte, count func([]byte) int64) *scanner {
+func newScanner(body []byte, count counting) *scanner {
 	s := scanners.Get().(*scanner)
 	s.body, s.count = body, count
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
@@ -125,7 +131,11 @@ func (s *scanner) release() {
 
 func (s *scanner) run() {
 	b := s.body
-	for i := 0; i < len(b); {
+	i := 0
+	if bytes.HasPrefix(b, []byte("\ufeff")) { // a parser may pass over it (RFC 8259 section 8.1)
+		i = len("\ufeff")
+	}
+	for i < len(b) {
 		f := &s.frames[s.depth]
 		switch b[i] {
 		case ' ', '\t', '\n', '\r', ':':
@@ -244,25 +254,12 @@ func (s *scanner) close(object bool) {
 
 // name reads a name of the object f.
 func (s *scanner) name(f *frame, start, end int) {
-	raw := s.body[start:end]
-	again := s.remember(f, start, end)
-	key := raw
-	var plain [40]byte // longer than any name in the tables
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		n, ok := 0, true
-		for rest := raw; len(rest) > 0; {
-			r, width := nextRune(rest)
-			rest = rest[width:]
-			if r >= 0x80 || n == len(plain) {
-				ok = false
-				break
-			}
-			plain[n] = byte(r)
-			n++
-		}
-		if key = plain[:n]; !ok {
-			key = nil
-		}
+	key := s.body[start:end]
+	plain := isPlain(key)
+	again := s.remember(f, start, end, plain)
+	if !plain {
+		var buf [maxKey]byte
+		key = plainKey(buf[:0], key)
 	}
 	f.arg = 0
 	tier := 0
@@ -298,14 +295,30 @@ func (s *scanner) name(f *frame, start, end int) {
 	}
 }
 
+// maxKey is more than the longest name in the tables.
+const maxKey = 40
+
+// plainKey appends to dst the name that raw stands for; it returns nothing if
+// that is in none of the tables.
+func plainKey(dst, raw []byte) []byte {
+	for len(raw) > 0 {
+		r, width := nextRune(raw)
+		if r >= utf8.RuneSelf || len(dst) == cap(dst) {
+			return nil
+		}
+		dst = append(dst, byte(r))
+		raw = raw[width:]
+	}
+	return dst
+}
+
 // remember notes a name of the object f. If it has come before, what it added
 // then is taken away again: the last one counts, as in encoding/json.
-func (s *scanner) remember(f *frame, start, end int) (again bool) {
+func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 	if f.full || s.effort > maxEffort {
 		return false
 	}
 	raw := s.body[start:end]
-	plain := isPlain(raw)
 	open := s.members[f.members:s.n]
 	for i := range open {
 		m := &open[i]
@@ -388,7 +401,9 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 			s.reference(at, hint)
 		}
 	case asRole:
-		s.tokens(raw)
+		if len(raw) > 0 {
+			s.tokens(raw)
+		}
 	case asName:
 		s.t.names++
 		s.textOrURL(raw, at, hint)
@@ -400,11 +415,7 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		s.part.declared = mimeKind(raw)
 		s.part.pcm = bytes.HasPrefix(raw, []byte("pcm"))
 	case asSetting:
-		if string(raw) == "true" {
-			s.put(f, 1)
-		} else if n, ok := integer(raw); ok {
-			s.put(f, n)
-		}
+		s.setting(f, raw)
 	case asModel:
 		s.model = raw
 	case asUnknown:
@@ -428,11 +439,7 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 	case asRoot:
 		s.broken = true
 	case asSetting:
-		if string(raw) == "true" {
-			s.put(f, 1)
-		} else if n, ok := integer(raw); ok {
-			s.put(f, n)
-		}
+		s.setting(f, raw)
 	case asInput:
 		if !f.object && '0' <= raw[0] && raw[0] <= '9' {
 			s.t.ids++
@@ -445,7 +452,15 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 	}
 }
 
-func (s *scanner) put(f *frame, n int64) {
+// setting reads the value of a setting, a string or not: some servers take both.
+func (s *scanner) setting(f *frame, raw []byte) {
+	n, ok := integer(raw)
+	if f.arg == slotStream && bytes.EqualFold(raw, []byte("true")) {
+		n, ok = 1, true
+	}
+	if !ok {
+		return
+	}
 	tier := 0
 	if f.place == asConfig {
 		tier = 1
@@ -522,31 +537,28 @@ func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
 
 // stretch counts a piece of structure.
 func (s *scanner) stretch(raw []byte, p place) {
-	if p != asStructure || len(raw) == 0 {
-		return
-	}
-	s.tokens(raw)
-	n := characters(raw)
-	s.t.chars += n
-	s.t.structure += n
-}
-
-// tokens counts text that is not a text of its own: roles, structure.
-func (s *scanner) tokens(raw []byte) {
-	if n := s.count(raw); n > 0 {
-		s.t.text = addSat(s.t.text, n)
+	if p == asStructure && len(raw) > 0 {
+		n := s.tokens(raw)
+		s.t.chars += n
+		s.t.structure += n
 	}
 }
 
 // text counts a text of the prompt.
 func (s *scanner) text(raw []byte) {
-	if len(raw) == 0 {
-		return
+	if len(raw) > 0 {
+		n := s.tokens(raw)
+		s.t.chars += n
+		s.t.quarters += ceilDiv(n, 4)
 	}
-	s.tokens(raw)
-	n := characters(raw)
-	s.t.chars += n
-	s.t.quarters += ceilDiv(n, 4)
+}
+
+// tokens counts the tokens of a text, and returns its characters: those of roles
+// are not charged.
+func (s *scanner) tokens(raw []byte) (chars int64) {
+	milli, chars := s.count(raw)
+	s.t.text = addSat(s.t.text, max(milli, 0))
+	return chars
 }
 
 // textOrURL counts a string, unless the whole of it is a data URL.

@@ -3,15 +3,17 @@ package estimate
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // AppendText appends to dst the UTF-8 text that raw, the inside of a JSON
-// string, stands for. Escapes become the characters they mean. What is not
-// valid (a lone surrogate, an unknown escape, broken UTF-8) becomes U+FFFD, as
-// in encoding/json; it never fails. A Counter that needs plain text calls it.
+// string, stands for. Escapes become the characters they mean. Half a surrogate
+// pair and bytes that are not UTF-8 become U+FFFD, as in encoding/json, and a
+// backslash that begins no escape of RFC 8259 section 7, which no valid JSON has,
+// stands for itself. It never fails. A Counter that needs plain text calls it.
 func AppendText(dst, raw []byte) []byte {
 	for len(raw) > 0 {
 		// A run of plain ASCII is copied at once.
@@ -31,113 +33,122 @@ func AppendText(dst, raw []byte) []byte {
 	return dst
 }
 
+// zeroBytes has the high bit of the lowest zero byte of x set. Of the bytes above
+// it any may be set, below it none is.
+func zeroBytes(x uint64) uint64 { return (x - ones) &^ x & highBits }
+
 // nextRune reads one character of the inside of a JSON string and the number of
 // bytes it took. The width is at least 1, so that a loop over raw always ends.
 func nextRune(raw []byte) (r rune, width int) {
-	if raw[0] != '\\' {
-		if raw[0] < utf8.RuneSelf {
-			return rune(raw[0]), 1
-		}
-		return utf8.DecodeRune(raw)
+	if raw[0] == '\\' {
+		return unescape(raw)
 	}
-	if len(raw) < 2 {
-		return utf8.RuneError, 1
+	if raw[0] < utf8.RuneSelf {
+		return rune(raw[0]), 1
 	}
-	switch raw[1] {
-	case '"', '\\', '/':
-		return rune(raw[1]), 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		r := hex4(raw[2:])
-		if r < 0 {
-			return utf8.RuneError, 2
-		}
-		if !utf16.IsSurrogate(r) {
-			return r, 6
-		}
-		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
-			if low := hex4(raw[8:]); low >= 0 {
-				if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-					return pair, 12
-				}
-			}
-		}
-		return utf8.RuneError, 6
-	}
-	return utf8.RuneError, 2
+	return utf8.DecodeRune(raw)
 }
 
-// characters counts the characters that raw stands for: the inside of a JSON
-// string, or JSON with strings in it. An escape is one, and of UTF-8 all bytes
-// but the continuations are.
-func characters(raw []byte) int64 {
-	n := int64(len(raw) - continuations(raw))
+// escapes are the characters that a backslash and one more byte mean.
+var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// unescape reads the escape that raw, which starts with a backslash, starts with:
+// the character it means and its length. What is not an escape is a backslash,
+// one byte long.
+func unescape(raw []byte) (r rune, width int) {
+	if len(raw) < 2 {
+		return '\\', 1
+	}
+	if c := escapes[raw[1]]; c != 0 {
+		return rune(c), 2
+	}
+	r = hex4(raw)
+	switch {
+	case r < 0:
+		return '\\', 1
+	case !utf16.IsSurrogate(r):
+		return r, 6
+	}
+	if pair := utf16.DecodeRune(r, hex4(raw[6:])); pair != utf8.RuneError {
+		return pair, 12
+	}
+	return utf8.RuneError, 6
+}
+
+// hex4 reads the \uXXXX that raw starts with; -1 if there is none.
+func hex4(raw []byte) rune {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return -1
+	}
+	var r rune
+	for _, c := range raw[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// characters counts the characters that raw, the inside of a JSON string or JSON
+// with strings in it, stands for: [Runes] of its text.
+func characters(raw []byte) (n int64) {
 	for {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 {
-			return n
+			return n + Runes(raw)
 		}
-		width := 2
-		if i+1 < len(raw) && raw[i+1] == 'u' {
-			_, width = nextRune(raw[i:])
-		}
-		width = min(width, len(raw)-i)
-		n -= int64(width - 1)
+		_, width := unescape(raw[i:])
+		n += Runes(raw[:i]) + 1
 		raw = raw[i+width:]
 	}
 }
 
-// continuations counts the bytes of the form 10xxxxxx, of which plain ASCII has
-// none: 32 bytes at a time are asked for a high bit.
-func continuations(b []byte) (n int) {
-	const high = 0x8080808080808080
-	for len(b) >= 32 {
-		w0, w1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-		w2, w3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
-		if (w0|w1|w2|w3)&high != 0 {
-			n += bits.OnesCount64(w0&^(w0<<1)&high) + bits.OnesCount64(w1&^(w1<<1)&high) +
-				bits.OnesCount64(w2&^(w2<<1)&high) + bits.OnesCount64(w3&^(w3<<1)&high)
-		}
-		b = b[32:]
-	}
-	for _, c := range b {
-		if c&0xC0 == 0x80 {
-			n++
-		}
-	}
-	return n
-}
-
 // stringEnd returns the index of the quote that closes the string whose inside
-// begins at b[start], or -1.
+// begins at b[i], or -1.
 //
-// It looks for quotes only, at the speed of bytes.IndexByte. A quote is escaped
-// if an odd number of backslashes stands before it. Each backslash is looked at
-// for one quote at most, so the work is linear whatever the input.
-func stringEnd(b []byte, start int) int {
-	for from := start; ; {
-		n := bytes.IndexByte(b[from:], '"')
+// Near the beginning, and near an escape, it looks for quotes and backslashes
+// in words of eight bytes, for most strings are short, and where one quote is
+// escaped the next is not far. Beyond, it looks for quotes only, at the speed
+// of bytes.IndexByte. A quote is escaped if an odd number of backslashes stands
+// before it; each of them is looked at for one quote at most, so the work is
+// linear whatever the input.
+func stringEnd(b []byte, i int) int {
+	const near = 16
+	for {
+		for until := i + near; i < until && i+8 <= len(b); {
+			x := binary.LittleEndian.Uint64(b[i:])
+			found := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones)
+			if found == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(found) / 8
+			if b[i] == '"' {
+				return i
+			}
+			i += 2
+			until = i + near
+		}
+		i = min(i, len(b))
+		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
 			return -1
 		}
-		quote := from + n
+		quote := i + n
 		slashes := quote
-		for slashes > from && b[slashes-1] == '\\' {
+		for slashes > i && b[slashes-1] == '\\' {
 			slashes--
 		}
 		if (quote-slashes)%2 == 0 {
 			return quote
 		}
-		from = quote + 1
+		i = quote + 1
 	}
 }
 
@@ -171,11 +182,8 @@ func sameKey(a, b []byte) (same bool, compared int) {
 // a string, which some servers accept. A fraction is rounded up and what does
 // not fit is math.MaxInt64. Negative numbers and everything else are not counts.
 func integer(raw []byte) (n int64, ok bool) {
-	const maxDigits = 400 // longer numbers are not counts anyone sends
+	const maxExponent = 100_000_000 // more says no more, for no body has as many digits
 	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || len(raw) > maxDigits {
-		return 0, false
-	}
 	i, digits, point := 0, 0, -1
 	for ; i < len(raw); i++ {
 		c := raw[i]
@@ -210,7 +218,7 @@ func integer(raw []byte) (n int64, ok bool) {
 			if c < '0' || c > '9' {
 				return 0, false
 			}
-			exp = min(exp*10+int(c-'0'), 2*maxDigits)
+			exp = min(exp*10+int(c-'0'), maxExponent)
 		}
 		if negative {
 			exp = -exp
@@ -233,7 +241,7 @@ func integer(raw []byte) (n int64, ok bool) {
 		}
 		seen++
 	}
-	for ; seen < whole && n > 0; seen++ {
+	for ; seen < whole && n > 0 && n < math.MaxInt64; seen++ {
 		n = mulSat(n, 10)
 	}
 	if rest {

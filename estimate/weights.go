@@ -93,7 +93,9 @@ type span struct {
 type weights struct {
 	// pair is the weight of an ASCII character after the byte before it, at
 	// character<<8 | byte before. A digit after a digit has the weight of the
-	// second or third of its group.
+	// second or third of its group. A weight is below 4096, so that eight of
+	// them are below the mark. Marked are digits and blanks after a
+	// blank, which need more than a look-up.
 	pair [1 << 15]uint16
 	// group is what the first digit of a group costs above the others, added
 	// where a digit after a digit begins a new group.
@@ -113,6 +115,9 @@ var laidOut [families]struct {
 	once sync.Once
 	w    weights
 }
+
+// marked is the mark in weights.pair.
+const marked = 1 << 15
 
 // weights returns the weights of a family; those of an unknown one are O200k's.
 func (f Family) weights() *weights {
@@ -150,6 +155,10 @@ func (w *weights) layOut(t *table) {
 			}
 			if to != from {
 				cost += t.meet[from][to]
+			}
+			cost = min(cost, marked/8-1)
+			if to == classDigit || to == classSpace && from == classSpace {
+				cost |= marked
 			}
 			w.pair[int(b)<<8|int(before)] = cost
 		}

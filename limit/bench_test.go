@@ -2,13 +2,25 @@ package limit
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-func benchLimiter(b *testing.B) *Limiter {
+// The benchmarks compare with golang.org/x/time/rate in one run, taking turns
+// of a few hundred microseconds, so that a busy machine slows both alike. What
+// is told is the median turn of each, and the ratio of the medians:
+//
+//	go test ./limit -run '^$' -bench Against -benchtime 200x
+//	go test ./limit -run '^$' -bench 'Kept|Line|Wake|Admissions|Phantom'
+
+func unbound(b *testing.B) *Limiter {
 	l, err := New(Options{
 		Limits: []Limit{
 			{Unit: Requests, Rate: PerMinute(MaxUnits), Burst: MaxUnits},
@@ -22,51 +34,350 @@ func benchLimiter(b *testing.B) *Limiter {
 	return l
 }
 
-var benchCost = Cost{Requests: 1, Input: 900, Output: 100}
+var (
+	benchCost   = Cost{Requests: 1, Input: 900, Output: 100}
+	benchActual = Cost{Input: 900, Output: 60}
+)
 
-func BenchmarkAcquireSettle(b *testing.B) {
-	ctx := context.Background()
-	goroutines := []struct {
-		name string
-		n    int
-	}{{"1", 0}, {"8", 4}, {"1000", 500}}
-	for _, g := range goroutines {
-		run := func(b *testing.B, f func()) {
-			b.ReportAllocs()
-			if g.n == 0 {
-				for b.Loop() {
-					f()
-				}
-				return
+// A contender is something timed in turns with others.
+type contender struct {
+	name string
+	op   func()
+	took []float64 // nanoseconds an operation, one for each turn
+}
+
+func (c *contender) median() float64 {
+	slices.Sort(c.took)
+	return c.took[len(c.took)/2]
+}
+
+// inTurns runs each contender for a turn, over and over, in so many
+// goroutines.
+func inTurns(b *testing.B, goroutines int, all []*contender) {
+	each := max(100, 2000/goroutines)
+	for b.Loop() {
+		for _, c := range all {
+			gate := make(chan struct{})
+			var wg sync.WaitGroup
+			for range goroutines - 1 {
+				wg.Go(func() {
+					<-gate
+					for range each {
+						c.op()
+					}
+				})
 			}
-			b.SetParallelism(g.n)
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					f()
-				}
-			})
+			runtime.Gosched()
+			start := time.Now()
+			close(gate)
+			for range each {
+				c.op()
+			}
+			wg.Wait()
+			c.took = append(c.took, float64(time.Since(start))/float64(goroutines*each))
 		}
-		b.Run("tripmeter/"+g.name, func(b *testing.B) {
-			l := benchLimiter(b)
-			run(b, func() {
-				r, err := l.Acquire(ctx, benchCost)
-				if err != nil {
-					b.Error(err)
-				}
-				r.Settle(Cost{Input: 900, Output: 60})
+	}
+	b.ReportMetric(0, "ns/op") // of a round of turns: says nothing
+	for _, c := range all {
+		b.ReportMetric(c.median(), c.name+"-ns")
+		if c != all[0] {
+			b.ReportMetric(all[0].median()/c.median(), "of-"+c.name)
+		}
+	}
+}
+
+// Acquire and settle with requests, tokens and a place in flight, against ONE
+// AllowN, against two, and against two WaitN.
+func BenchmarkAgainstXTime(b *testing.B) {
+	ctx := context.Background()
+	for _, goroutines := range []int{1, 8, 1000} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			l := unbound(b)
+			m, n := rate.NewLimiter(1e12, 1e12), rate.NewLimiter(1e12, 1e12)
+			inTurns(b, goroutines, []*contender{
+				{name: "tripmeter", op: func() {
+					r, err := l.Acquire(ctx, benchCost)
+					if err != nil {
+						b.Error(err)
+					}
+					r.Settle(benchActual)
+				}},
+				{name: "AllowN", op: func() { m.AllowN(time.Now(), 1) }},
+				{name: "2xAllowN", op: func() { m.AllowN(time.Now(), 1); n.AllowN(time.Now(), 1000) }},
+				{name: "2xWaitN", op: func() { m.WaitN(ctx, 1); n.WaitN(ctx, 1000) }},
 			})
-		})
-		b.Run("xtime-AllowN/"+g.name, func(b *testing.B) {
-			l := rate.NewLimiter(1e12, 1e12)
-			run(b, func() { l.AllowN(time.Now(), 1) })
-		})
-		b.Run("xtime-AllowN-x2/"+g.name, func(b *testing.B) {
-			l, m := rate.NewLimiter(1e12, 1e12), rate.NewLimiter(1e12, 1e12)
-			run(b, func() { l.AllowN(time.Now(), 1); m.AllowN(time.Now(), 1000) })
-		})
-		b.Run("xtime-WaitN-x2/"+g.name, func(b *testing.B) {
-			l, m := rate.NewLimiter(1e12, 1e12), rate.NewLimiter(1e12, 1e12)
-			run(b, func() { l.WaitN(ctx, 1); m.WaitN(ctx, 1000) })
 		})
 	}
+}
+
+// The clock read before the lock, as it is, against the clock read inside it,
+// as it was: the reason for [Limiter.see].
+func BenchmarkAgainstClockInside(b *testing.B) {
+	for _, goroutines := range []int{1, 8, 1000} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			before, inside := unbound(b), unbound(b)
+			inTurns(b, goroutines, []*contender{
+				{name: "before", op: func() {
+					l := before
+					stamp := l.clock()
+					l.mu.Lock()
+					var r Reservation
+					if l.head() == nil && l.takes(benchCost, true, l.see(stamp)) {
+						r = l.grant(benchCost, true)
+					}
+					l.mu.Unlock()
+					r.Settle(benchActual)
+				}},
+				{name: "inside", op: func() {
+					l := inside
+					l.mu.Lock()
+					var r Reservation
+					if l.head() == nil && l.takes(benchCost, true, l.see(l.clock())) {
+						r = l.grant(benchCost, true)
+					}
+					l.mu.Unlock()
+					r.Settle(benchActual)
+				}},
+			})
+		})
+	}
+}
+
+// A handle kept, handed to another goroutine, and ended there.
+func BenchmarkKeptHandle(b *testing.B) {
+	ctx := context.Background()
+	b.Run("tripmeter", func(b *testing.B) {
+		b.ReportAllocs()
+		l, kept, done := unbound(b), make(chan Reservation, 256), make(chan bool)
+		go func() {
+			for r := range kept {
+				r.Settle(benchActual)
+			}
+			close(done)
+		}()
+		for b.Loop() {
+			r, err := l.Acquire(ctx, benchCost)
+			if err != nil {
+				b.Fatal(err)
+			}
+			kept <- r
+		}
+		close(kept)
+		<-done
+	})
+	b.Run("xtime", func(b *testing.B) {
+		b.ReportAllocs()
+		l, kept, done := rate.NewLimiter(1e12, 1e12), make(chan *rate.Reservation, 256), make(chan bool)
+		go func() {
+			for r := range kept {
+				r.Cancel()
+			}
+			close(done)
+		}()
+		for b.Loop() {
+			kept <- l.ReserveN(time.Now(), 1)
+		}
+		close(kept)
+		<-done
+	})
+}
+
+// Standing in line: a place is taken at the end, the head is admitted by a
+// refund, and the line is as long as before. Flat from ten waiters to a hundred
+// thousand.
+func BenchmarkLine(b *testing.B) {
+	for _, waiters := range []int{10, 100, 1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(waiters), func(b *testing.B) {
+			l, err := New(Options{
+				Limits:      []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}},
+				MaxInFlight: 1 << 20,
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			held, err := l.TryAcquire(Cost{Input: 1000})
+			if err != nil {
+				b.Fatal(err)
+			}
+			line := make([]*Ticket, waiters) // a ring
+			join := func(i int) {
+				if line[i], err = l.Reserve(Cost{Input: 1000}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := range line {
+				join(i)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i = (i + 1) % waiters {
+				held.Return()
+				<-line[i].Ready()
+				if held, err = line[i].Take(); err != nil {
+					b.Fatal(err)
+				}
+				join(i)
+			}
+		})
+	}
+}
+
+// Cancelling from the middle of a line of that length, and joining again.
+func BenchmarkLineCancel(b *testing.B) {
+	for _, waiters := range []int{10, 10_000, 100_000} {
+		b.Run(fmt.Sprint(waiters), func(b *testing.B) {
+			l, err := New(Options{Limits: []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000, Empty: true}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			line := make([]*Ticket, waiters)
+			for i := range line {
+				line[i], _ = l.Reserve(Cost{Input: 1})
+			}
+			for i := 1; b.Loop(); i = (i + 7_919) % waiters {
+				line[i].Cancel()
+				line[i], _ = l.Reserve(Cost{Input: 1})
+			}
+		})
+	}
+}
+
+// How late ten thousand waiters awake, in wall time: from the instant at which
+// each is due, which follows from its place and the rate, to the instant at
+// which its goroutine runs. In an idle program that is as late as the runtime's
+// own timers, measured beside it; in one where something runs, as most do that
+// send requests, the limiter's own share shows.
+func BenchmarkWakeLateness(b *testing.B) {
+	const waiters, perSecond = 10_000, 10_000
+	for _, busy := range []bool{false, true} {
+		name := "idle"
+		if busy {
+			name = "busy"
+		}
+		during := func(b *testing.B, measure func() []time.Duration) {
+			stop := make(chan struct{})
+			if busy {
+				go func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+							runtime.Gosched()
+						}
+					}
+				}()
+			}
+			var late []time.Duration
+			for b.Loop() {
+				late = append(late, measure()...)
+			}
+			close(stop)
+			slices.Sort(late)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(late[len(late)/2])/1e3, "p50-µs")
+			b.ReportMetric(float64(late[len(late)*99/100])/1e3, "p99-µs")
+		}
+		b.Run(name+"/tripmeter", func(b *testing.B) {
+			during(b, func() []time.Duration {
+				l, err := New(Options{Limits: []Limit{{Rate: PerSecond(perSecond)}}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				l.Pause(200 * time.Millisecond) // everybody is in line by then
+				late := make([]time.Duration, waiters)
+				var wg sync.WaitGroup
+				for range waiters {
+					wg.Go(func() {
+						l.mu.Lock()
+						t, err := l.join(Cost{Requests: 1}, false, time.Time{}, &l.line)
+						place := l.line.n
+						l.mu.Unlock()
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						<-t.done
+						now := l.clock()
+						// One request is there when the pause ends.
+						due := l.pausedUntil + int64(place-1)*int64(time.Second)/perSecond
+						late[place-1] = time.Duration(now - due)
+					})
+				}
+				wg.Wait()
+				return late
+			})
+		})
+		b.Run(name+"/time.Sleep", func(b *testing.B) {
+			during(b, func() []time.Duration {
+				start := time.Now()
+				late := make([]time.Duration, 2_000)
+				for i := range late {
+					due := time.Duration(i) * 500 * time.Microsecond
+					time.Sleep(due - time.Since(start))
+					late[i] = time.Since(start) - due
+				}
+				return late
+			})
+		})
+	}
+}
+
+// Admissions a second through acquire and settle from a thousand goroutines.
+func BenchmarkAdmissions(b *testing.B) {
+	l := unbound(b)
+	ctx := context.Background()
+	b.SetParallelism(1000 / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			r, err := l.Acquire(ctx, benchCost)
+			if err != nil {
+				b.Error(err)
+			}
+			r.Settle(benchActual)
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "admissions/s")
+}
+
+// Phantom credit: what a thousand spinning goroutines were granted beyond the
+// burst and what the rate earned from first to last, as a share of the latter.
+func BenchmarkPhantomCredit(b *testing.B) {
+	const perSecond, burst = 100_000, 100
+	spin := func(b *testing.B, take func() bool) {
+		var granted atomic.Int64
+		start := time.Now()
+		b.SetParallelism(1000 / runtime.GOMAXPROCS(0))
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if take() {
+					granted.Add(1)
+				}
+			}
+		})
+		earned := float64(PerSecond(perSecond).In(time.Since(start)))
+		phantom := max(0, float64(granted.Load())-burst-earned)
+		b.ReportMetric(100*phantom/max(1, earned), "phantom-%")
+	}
+	b.Run("tripmeter", func(b *testing.B) {
+		l, err := New(Options{Limits: []Limit{{Rate: PerSecond(perSecond), Burst: burst}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		spin(b, func() bool {
+			r, err := l.TryAcquire(Cost{Requests: 1})
+			r.Keep()
+			return err == nil
+		})
+	})
+	b.Run("xtime", func(b *testing.B) {
+		l := rate.NewLimiter(perSecond, burst)
+		spin(b, func() bool {
+			r := l.ReserveN(time.Now(), 1)
+			if r.Delay() > 0 {
+				r.Cancel()
+				return false
+			}
+			return true
+		})
+	})
 }

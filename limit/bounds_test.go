@@ -175,7 +175,7 @@ func TestLineSumAtTheBounds(t *testing.T) {
 		l.mu.Lock()
 		l.line.n = hardQueue
 		l.line.sum = Cost{Input: hardQueue * (MaxUnits + 1), Output: hardQueue * (MaxUnits + 1)}
-		at, which := l.earliest(&Cost{Input: MaxUnits}, &l.line.sum, l.now())
+		at, which := l.earliest(Cost{Input: MaxUnits}, l.line.sum, l.now())
 		_, err := l.join(Cost{}, true, time.Time{}, &l.first)
 		l.mu.Unlock()
 		if at != math.MaxInt64 || which == nil {

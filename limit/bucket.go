@@ -77,10 +77,9 @@ func (b *Bucket) Take(now time.Duration, cost int64) (wait time.Duration, err er
 		return 0, ErrBackwards
 	}
 	b.advance(int64(now))
-	if !b.has(cost) {
+	if !b.take(cost) {
 		return time.Duration(b.waitFrom(int64(now), 0, cost)), nil
 	}
-	b.spend(cost)
 	return 0, nil
 }
 
@@ -154,10 +153,19 @@ func (b *Bucket) need(cost int64) wide {
 	return mul(uint64(cost), b.w)
 }
 
-// has reports whether cost is admissible now. A cost of zero always is: it
-// waits for nobody's debt.
-func (b *Bucket) has(cost int64) bool {
-	return cost == 0 || !b.level.less(b.need(cost))
+// take spends cost, one not above max, if it is admissible now. A cost of zero
+// always is: it waits for nobody's debt. One larger than the bucket leaves debt.
+func (b *Bucket) take(cost int64) bool {
+	price := mul(uint64(cost), b.w)
+	need := price
+	if cost > b.burst {
+		need = b.cap
+	}
+	if b.level.less(need) && cost != 0 {
+		return false
+	}
+	b.level = b.level.sub(price)
+	return true
 }
 
 // waitFrom is the nanoseconds after the instant start, not before the last,
@@ -187,12 +195,9 @@ func (b *Bucket) waitFrom(start, ahead, cost int64) int64 {
 	return need.sub(level).ceilDiv(b.n)
 }
 
-// spend takes an admitted cost. A cost larger than the bucket leaves debt.
-func (b *Bucket) spend(cost int64) { b.level = b.level.sub(mul(uint64(cost), b.w)) }
-
 // charge takes without asking.
 func (b *Bucket) charge(units int64) {
-	b.spend(units)
+	b.level = b.level.sub(mul(uint64(units), b.w))
 	b.saturate()
 }
 

@@ -39,26 +39,16 @@ func (u Unit) String() string {
 	return "unknown unit"
 }
 
-// A price turns a cost into one unit's count: a mask for each part, all ones
-// where the unit counts it. It is linear, so sums of costs (the line, all debits
-// so far) are kept once for every limit and priced when asked.
-type price struct{ requests, input, output int64 }
+// amounts is a cost in every unit, indexed by Unit. It is linear, so sums of
+// costs (the line, all debits so far) are kept once for every limit and told in
+// its unit when asked.
+type amounts [4]int64
 
-func (u Unit) price() price {
-	switch u {
-	case Requests:
-		return price{requests: -1}
-	case Input:
-		return price{input: -1}
-	case Output:
-		return price{output: -1}
-	}
-	return price{input: -1, output: -1}
+func (c Cost) amounts() amounts {
+	return amounts{Requests: c.Requests, Input: c.Input, Output: c.Output, Tokens: c.Input + c.Output}
 }
 
-func (p *price) of(c *Cost) int64 {
-	return c.Requests&p.requests + c.Input&p.input + c.Output&p.output
-}
+func (a *amounts) in(u Unit) int64 { return a[u&3] } // checked to be one of the four
 
 func (c Cost) plus(d Cost) Cost {
 	return Cost{c.Requests + d.Requests, c.Input + d.Input, c.Output + d.Output}

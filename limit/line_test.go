@@ -79,26 +79,25 @@ func TestOneWakeAnAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		l := mustNew(t, Options{Limits: []Limit{{Rate: PerSecond(10), Burst: 1, Empty: true}}})
-		ticks := 0
+		var ticks, woken atomic.Int64
 		l.mu.Lock()
-		l.timer = time.AfterFunc(time.Hour, func() { ticks++; l.tick() })
+		l.timer = time.AfterFunc(time.Hour, func() { ticks.Add(1); l.tick() })
 		l.timer.Stop()
 		l.mu.Unlock()
-		woken := 0
 		for range n {
 			go func() {
 				if err := l.Wait(context.Background(), Cost{Requests: 1}); err != nil {
 					t.Error(err)
 				}
-				woken++ // nobody else runs at this instant
+				woken.Add(1)
 			}()
 			synctest.Wait()
 		}
 		for i := range n {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
-			if ticks != i+1 || woken != i+1 {
-				t.Fatalf("at turn %d: %d ticks, %d awake", i+1, ticks, woken)
+			if want := int64(i + 1); ticks.Load() != want || woken.Load() != want {
+				t.Fatalf("at turn %d: %d ticks, %d awake", want, ticks.Load(), woken.Load())
 			}
 		}
 		empty(t, l)
@@ -370,6 +369,7 @@ func TestFirstLine(t *testing.T) {
 		if d := time.Since(start); d != 4*time.Second {
 			t.Errorf("the line went at %v", d)
 		}
+		synctest.Wait()
 		for i, d := range at {
 			if want := time.Duration(i+1) * time.Second; d != want {
 				t.Errorf("retry %d went at %v, want %v", i, d, want)

@@ -11,8 +11,8 @@ func (r Reservation) Sent() {
 	}
 	l := r.l
 	l.mu.Lock()
+	now := l.catchUp() // before the look-up: whoever goes may move the table
 	if e := l.open.get(r.i, r.seq); e != nil {
-		now := l.catchUp()
 		l.marks.settle(l)
 		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
 		l.marks.push(r, now)
@@ -44,23 +44,23 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	l := r.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.catchUp() // before the look-up, as in Sent
 	e, b := l.open.get(r.i, r.seq), l.find(name)
 	if e == nil || b == nil || !e.mark.set {
 		return false
 	}
-	now := l.catchUp()
 	b.advance(now)
 	var since Cost
 	if e.mark.fixed { // else nothing was debited after the first 250 ms
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
-	own = own.bounded()
-	remaining = max(-MaxUnits, min(remaining, MaxUnits))
-	level := mulSigned(remaining-max(0, b.of(&own)), b.w).
+	held, out, in := own.bounded().amounts(), since.amounts(), back.amounts()
+	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - max(0, held.in(b.unit))
+	level := mulSigned(remaining, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
-		sub(mulSigned(b.of(&since), b.w)).
-		add(mulSigned(b.of(&back), b.w))
+		sub(mulSigned(out.in(b.unit), b.w)).
+		add(mulSigned(in.in(b.unit), b.w))
 	if !b.lower(level) {
 		return false
 	}
@@ -76,11 +76,11 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 func (l *Limiter) Drain(name string, d time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.catchUp()
 	b := l.find(name)
 	if b == nil {
 		return false
 	}
-	now := l.catchUp()
 	b.advance(now)
 	if !b.lower(wide{}.sub(mul(b.n, uint64(max(0, d))))) {
 		return false
@@ -88,6 +88,20 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 	l.schedule(now)
 	return true
 }
+
+// A mark remembers the sums at the instant an attempt was sent, so that what
+// the other side later says of that instant can be carried forward.
+type mark struct {
+	set     bool
+	at      int64
+	debits  Cost
+	refunds Cost
+	fixed   bool // debits is final: 250 ms have passed
+}
+
+// settleTime is how long after an attempt left its debits may already be in
+// the snapshot it brings back. Debits of that time are not counted again.
+const settleTime = int64(250 * time.Millisecond)
 
 // markQueue holds marks that are younger than settleTime, oldest first.
 type markQueue struct {

@@ -88,7 +88,10 @@ func lowerModel(t *testing.T, dice *rand.Rand, others bool) {
 		// whole units, rounded down.
 		onTheWay, toCome := sent-p.charged, p.givenBack-back
 		right := p.level - (onTheWay+toCome+1)*p.w
-		if level := l.limits[0].level; level.less(mulSigned(right, 1)) {
+		l.mu.Lock()
+		level := l.limits[0].level
+		l.mu.Unlock()
+		if level.less(mulSigned(right, 1)) {
 			t.Errorf("%s: credit %v grains, a correct reading implies %d", when, level.big(), right)
 		}
 	}
@@ -139,6 +142,8 @@ func lowerModel(t *testing.T, dice *rand.Rand, others bool) {
 	}
 	synctest.Wait()
 	time.Sleep(time.Minute)
+	mu.Lock()
+	defer mu.Unlock()
 	if calls < 300 || checks < 1000 {
 		t.Errorf("only %d calls, %d checks", calls, checks)
 	}
@@ -208,6 +213,36 @@ func TestLowerLedger(t *testing.T) {
 		time.Sleep(51 * time.Second)
 		if got := credit(); got != 1000 {
 			t.Errorf("credit %d", got)
+		}
+	})
+}
+
+// A waiter whose turn comes in the midst of it does not lose the mark: it is
+// let go before the reservation is looked up, since that may move the table.
+func TestMarkOutlivesTheTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 100}}})
+		for range 40 {
+			r, err := l.TryAcquire(Cost{Input: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticket, err := l.Reserve(Cost{Input: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.mu.Lock()
+			l.timer.Stop() // as late as a timer can be
+			l.mu.Unlock()
+			time.Sleep(time.Hour)
+			r.Sent() // here the waiter goes, and the table may grow
+			if !r.Lower("tokens", -1000, Cost{}) {
+				t.Fatal("the mark was lost")
+			}
+			if _, err := ticket.Take(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
 		}
 	})
 }
@@ -321,6 +356,24 @@ func TestWrongRules(t *testing.T) {
 	}
 }
 
+// A journal is what goroutines noted, in order.
+type journal struct {
+	mu   sync.Mutex
+	when []time.Duration
+}
+
+func (j *journal) add(d time.Duration) {
+	j.mu.Lock()
+	j.when = append(j.when, d)
+	j.mu.Unlock()
+}
+
+func (j *journal) read() []time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.when)
+}
+
 // Drain: at the end of the wait the provider holds what the refused call
 // needs, which that call has reserved, and nothing for anybody else.
 func TestDrain(t *testing.T) {
@@ -365,14 +418,14 @@ func TestRefusedCallComesFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var went []time.Duration
+		var went journal
 		for range 3 {
 			go func() {
 				r, err := l.Acquire(ctx, Cost{Requests: 1, Input: 20})
 				if err != nil {
 					t.Error(err)
 				}
-				went = append(went, time.Since(start))
+				went.add(time.Since(start))
 				r.Keep()
 			}()
 		}
@@ -391,7 +444,7 @@ func TestRefusedCallComesFirst(t *testing.T) {
 		again.Keep()
 		refused.Settle(Cost{Input: 500})
 		time.Sleep(time.Minute)
-		for i, d := range went { // 20 tokens are two seconds
+		for i, d := range went.read() { // 20 tokens are two seconds
 			if want := wait + time.Duration(i+1)*2*time.Second; d != want {
 				t.Errorf("caller %d went at %v, want %v", i, d, want)
 			}
@@ -420,23 +473,23 @@ func TestPause(t *testing.T) {
 		if _, err := l.TryAcquire(Cost{}); !errors.Is(err, ErrLimited) || !errors.As(err, &e) || e.Dimension != "pause" || e.Wait != 10*time.Second {
 			t.Errorf("%v", err)
 		}
-		var went []time.Duration
+		var went journal
 		for range 25 {
 			go func() {
 				if err := l.Wait(context.Background(), Cost{Requests: 1}); err != nil {
 					t.Error(err)
 				}
-				went = append(went, time.Since(start))
+				went.add(time.Since(start))
 			}()
 			synctest.Wait()
 		}
 		time.Sleep(3 * time.Second)
 		l.Pause(9 * time.Second) // until 12 s: later, so it wins
 		time.Sleep(time.Minute)
-		if len(went) != 25 {
-			t.Fatalf("%d went", len(went))
+		if n := len(went.read()); n != 25 {
+			t.Fatalf("%d went", n)
 		}
-		for i, d := range went {
+		for i, d := range went.read() {
 			if want := 12*time.Second + time.Duration(i)*100*time.Millisecond; d != want {
 				t.Errorf("caller %d went at %v, want %v", i, d, want)
 			}

@@ -588,6 +588,8 @@ func (x *trial) compare(s source) {
 	if paused := m.pausedUntil > m.now; paused == snap.PausedUntil.IsZero() || paused && !snap.PausedUntil.Equal(x.start.Add(time.Duration(m.pausedUntil))) {
 		x.fatalf("paused until %v, want %d", snap.PausedUntil, m.pausedUntil)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i, lim := range m.limits {
 		var ahead int64
 		for _, t := range append(slices.Clone(m.first), m.line...) {
@@ -635,9 +637,7 @@ func (x *trial) run(s source, steps int) {
 		r.real.Return()
 	}
 	synctest.Wait()
-	if l := x.l; l.inFlight != 0 || l.open.n != 0 || l.head() != nil || l.armed != 0 || l.line.sum != (Cost{}) || l.first.sum != (Cost{}) {
-		x.fatalf("left behind: %+v", l.Snapshot())
-	}
+	empty(x.t, x.l)
 }
 
 // A whole Limiter against the model: line, gate, pauses, lowering, changes of

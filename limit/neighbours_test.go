@@ -422,6 +422,7 @@ func TestD25_OrderAfterAThrottle(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		inverted := 0
 		for i := range order {
 			for j := i + 1; j < len(order); j++ {

@@ -160,8 +160,8 @@ func (l *Limiter) ahead(where *line) Cost {
 // O(1) whatever the length of the line: the sum of the costs ahead says when
 // the last of them could have gone.
 func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*Ticket, error) {
-	if err := l.impossible(&cost); err != nil {
-		return nil, err
+	if e := l.impossible(cost); e != nil {
+		return nil, e
 	}
 	now := l.catchUp()
 	ahead := l.ahead(where)
@@ -171,7 +171,7 @@ func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*
 		e.Dimension, e.Cost, e.Capacity = "line", 1, int64(l.maxQueue)
 		return nil, e
 	}
-	at, _ := l.earliest(&cost, &ahead, now)
+	at, _ := l.earliest(cost, ahead, now)
 	expires := int64(math.MaxInt64)
 	if l.maxWait > 0 {
 		expires = later(now, int64(l.maxWait))
@@ -203,12 +203,8 @@ func (l *Limiter) schedule(now int64) {
 			l.disarm()
 			return
 		}
-		at, _ := l.earliest(&t.cost, &Cost{}, now)
-		if t.slot && l.full() {
-			at = math.MaxInt64
-		}
-		if at <= now {
-			t.decide(l.grant(&t.cost, t.slot), nil)
+		if l.takes(t.cost, t.slot, now) {
+			t.decide(l.grant(t.cost, t.slot), nil)
 			continue
 		}
 		// Everybody has the same longest wait, so within a line the first to
@@ -218,7 +214,11 @@ func (l *Limiter) schedule(now int64) {
 			t.decide(Reservation{}, t.refusal(ErrWaitTooLong))
 			continue
 		}
-		at = min(at, t.expires)
+		at := t.expires
+		if !t.slot || !l.full() {
+			turn, _ := l.earliest(t.cost, Cost{}, now)
+			at = min(at, turn)
+		}
 		if back := l.line.head; back != nil && back != t {
 			if now >= back.expires {
 				back.decide(Reservation{}, back.refusal(ErrWaitTooLong))
@@ -251,8 +251,9 @@ func (l *Limiter) head() *Ticket {
 func (l *Limiter) refuseImpossible(q *line) {
 	for t := q.head; t != nil; {
 		next := t.next
-		if err := l.impossible(&t.cost); err != nil {
-			t.decide(Reservation{}, err)
+		if e := l.impossible(t.cost); e != nil {
+			e.Waited = time.Duration(l.last - t.joined)
+			t.decide(Reservation{}, e)
 		}
 		t = next
 	}

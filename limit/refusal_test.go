@@ -193,7 +193,7 @@ func TestRefusedInTheLine(t *testing.T) {
 			Error{Reason: ErrCanceled, Cause: context.Canceled, Dimension: "in-flight", Cost: 1, Capacity: 1, Waited: time.Second}, context.Canceled},
 		{"limit lowered", 0, time.Hour, func(l *Limiter, cancel func()) {
 			l.SetLimit(Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(10), Burst: 4})
-		}, Error{Reason: ErrTooLarge, Dimension: "tpm", Cost: 5, Capacity: 4}, ErrTooLarge},
+		}, Error{Reason: ErrTooLarge, Dimension: "tpm", Cost: 5, Capacity: 4, Waited: time.Second}, ErrTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -291,6 +291,7 @@ func TestConfigErrors(t *testing.T) {
 		"Limits[2].Rate.Window": {Limits: []Limit{ok, {}, {Rate: Rate{1, -time.Minute}}}},
 		"Limits[0].Burst":       {Limits: []Limit{{Rate: PerMinute(1), Burst: -1}}},
 		"Limits[1].Burst":       {Limits: []Limit{ok, {Burst: 1}}}, // a burst of what?
+		"Limits[1].Largest":     {Limits: []Limit{ok, {Largest: 1}}},
 		"Limits[0].Largest":     {Limits: []Limit{{Rate: PerMinute(1), Largest: -1}}},
 		"Limits[0].Unit":        {Limits: []Limit{{Unit: 4, Rate: PerMinute(1)}}},
 		"Limits[1].Name":        {Limits: []Limit{ok, ok}},

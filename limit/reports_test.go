@@ -110,13 +110,16 @@ func TestB043_RateAndBurst(t *testing.T) {
 		}})
 		start := time.Now()
 		var all sync.WaitGroup
+		var mu sync.Mutex
 		var last time.Duration
 		for range 10 {
 			all.Go(func() {
 				if err := l.Wait(context.Background(), tokens(10)); err != nil {
 					t.Error(err)
 				}
-				last = time.Since(start)
+				mu.Lock()
+				defer mu.Unlock()
+				last = max(last, time.Since(start))
 			})
 			synctest.Wait()
 		}
@@ -432,6 +435,7 @@ func TestB055_CappedLine(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if refused != 990 || len(served) != 10 {
 			t.Fatalf("%d refused, %d served", refused, len(served))
 		}

@@ -1,9 +1,6 @@
 package limit
 
-import (
-	"runtime"
-	"time"
-)
+import "runtime"
 
 // A Reservation is an admitted cost. It must be ended, once, in one of three
 // ways; ends after the first do nothing, from whichever goroutine they come:
@@ -41,7 +38,7 @@ type table struct {
 	n       int
 }
 
-func (t *table) put(cost *Cost) (i uint32, seq uint64) {
+func (t *table) put(cost Cost) (i uint32, seq uint64) {
 	t.seq++
 	t.n++
 	if t.free == 0 {
@@ -52,7 +49,7 @@ func (t *table) put(cost *Cost) (i uint32, seq uint64) {
 		t.free = t.entries[i].next
 	}
 	e := &t.entries[i]
-	e.seq, e.cost, e.parked, e.mark.set = t.seq, *cost, false, false
+	e.seq, e.cost, e.parked, e.mark.set = t.seq, cost, false, false
 	return i, t.seq
 }
 
@@ -183,9 +180,10 @@ func KeepOnCollect[T any](p *T, r Reservation) runtime.Cleanup {
 // for it; giving back to it would mint credit.
 func (l *Limiter) correct(diff Cost, seq uint64) {
 	l.refunds = l.refunds.plus(diff)
+	a := diff.amounts()
 	for i := range l.limits {
 		b := &l.limits[i]
-		switch d := b.of(&diff); {
+		switch d := a.in(b.unit); {
 		case d == 0 || b.born > seq:
 		case d > 0:
 			b.refund(d)
@@ -210,17 +208,3 @@ func (l *Limiter) moved() {
 		l.schedule(l.last)
 	}
 }
-
-// A mark remembers the sums at the instant an attempt was sent, so that what
-// the other side later says of that instant can be carried forward.
-type mark struct {
-	set     bool
-	at      int64
-	debits  Cost
-	refunds Cost
-	fixed   bool // debits is final: 250 ms have passed
-}
-
-// settleTime is how long after an attempt left its debits may already be in
-// the snapshot it brings back. Debits of that time are not counted again.
-const settleTime = int64(250 * time.Millisecond)

@@ -38,14 +38,14 @@ func (l *Limiter) Snapshot() Snapshot {
 	if l.pausedUntil > now {
 		s.PausedUntil = l.base.Add(time.Duration(l.pausedUntil))
 	}
-	ahead := l.ahead(&l.line)
+	ahead := l.ahead(&l.line).amounts()
 	for i := range l.limits {
 		b := &l.limits[i]
 		b.advance(now)
 		c := b.Credit()
 		s.Limits = append(s.Limits, LimitState{
 			Limit: b.cfg, Capacity: b.burst,
-			Credit: max(0, c), Debt: max(0, -c), Waiting: b.of(&ahead),
+			Credit: max(0, c), Debt: max(0, -c), Waiting: ahead.in(b.unit),
 		})
 	}
 	return s

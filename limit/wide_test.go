@@ -79,13 +79,12 @@ func TestWide(t *testing.T) {
 	}
 }
 
-// A cost has one price in each unit, whatever its masks are made of.
-func TestPrice(t *testing.T) {
-	c := Cost{Requests: 1, Input: 20, Output: 300}
+// A cost has one amount in each unit.
+func TestAmounts(t *testing.T) {
+	a := Cost{Requests: 1, Input: 20, Output: 300}.amounts()
 	for u, want := range map[Unit]int64{Requests: 1, Input: 20, Output: 300, Tokens: 320} {
-		p := u.price()
-		if got := p.of(&c); got != want {
-			t.Errorf("%v of %v: %d, want %d", u, c, got, want)
+		if got := a.in(u); got != want {
+			t.Errorf("%v: %d, want %d", u, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/tripmeter/tripmeter/internal/refusal"
@@ -12,12 +13,13 @@ import (
 // A call is one RoundTrip: the caller's request and the outcome of the latest
 // attempt. It is the steps of an engine. One goroutine uses it.
 type call struct {
-	t     *Transport
-	req   *http.Request // the caller's, never altered
-	body  body
-	per   perCall
-	limit int       // attempts allowed
-	start time.Time // zero unless MaxElapsed bounds the call
+	t      *Transport
+	req    *http.Request // the caller's, never altered unless it is Owned
+	header http.Header   // as the caller gave it
+	body   body
+	per    perCall
+	limit  int       // attempts allowed
+	start  time.Time // zero unless MaxElapsed bounds the call
 
 	// The latest attempt. Either resp or err is set once one was made.
 	n       int
@@ -38,8 +40,18 @@ type call struct {
 	last snapshot
 }
 
+// calls holds zero calls. It spares most calls an allocation: those that need
+// one attempt, and so are in nobody else's hands.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func (c *call) release() {
+	*c = call{}
+	calls.Put(c)
+}
+
 func newCall(t *Transport, req *http.Request) *call {
-	c := &call{t: t, req: req, limit: t.opts.Attempts, per: perCallFrom(req.Context())}
+	c := calls.Get().(*call)
+	c.t, c.req, c.header, c.limit, c.per = t, req, req.Header, t.opts.Attempts, perCallFrom(req.Context())
 	if c.per.attempts > 0 {
 		c.limit = c.per.attempts
 	}
@@ -61,8 +73,11 @@ func (c *call) attempt() {
 			c.refusal.Close() // frees the connection if it is still busy with the refusal
 		}
 	}
-	out := c.req.WithContext(c.req.Context())
-	out.Header = c.req.Header.Clone()
+	out := c.req
+	if c.n > 0 || !c.t.opts.Owned {
+		out = c.req.WithContext(c.req.Context())
+	}
+	out.Header = c.header.Clone()
 	c.body.fit(out)
 	c.n++
 	resp, err := c.t.base.RoundTrip(out)

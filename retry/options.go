@@ -55,6 +55,11 @@ type Options struct {
 	// nowhere else.
 	IgnoreBodyWait bool
 
+	// Owned says that the requests are given away: the first attempt sends the
+	// request itself and not a copy of it. It is for a layer above that has made a
+	// copy already.
+	Owned bool
+
 	// ResetHint may name a further wait for a response that is to be retried, such
 	// as the reset of an exhausted limit. It can only lengthen the wait; zero and
 	// negative values say nothing. The body it sees is a copy of at most 64 kB.

@@ -48,7 +48,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.attempt()
 	if !c.judge() {
-		return c.finish()
+		resp, err := c.finish()
+		c.release()
+		return resp, err
 	}
 	stop, ctx := c.watchCancel()
 	defer stop()

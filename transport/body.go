@@ -3,11 +3,10 @@ package transport
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"runtime"
-
-	"github.com/tripmeter/tripmeter/usage"
 )
 
 // answer hands a response over: its body is wrapped, and its end will settle
@@ -18,19 +17,18 @@ func (c *call) answer(resp *http.Response) {
 		c.end(true)
 		return
 	}
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		c.meter = usage.NewMeter(resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding"))
-	}
+	c.metered = resp.StatusCode != http.StatusSwitchingProtocols
+	c.contentType, c.contentEncoding = resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding")
 	b := &body{c: c, rc: resp.Body}
 	// A body that is forgotten must not keep its place in flight for ever: the
 	// place comes back when the request's context ends, or when the body is
-	// found to be garbage.
+	// found to be garbage. A finalizer, since a cleanup allocates twice.
 	if c.Context.Done() != nil {
 		c.mu.Lock() // it may run at once
 		c.stop = context.AfterFunc(c.Context, c.cut)
 		c.mu.Unlock()
 	}
-	runtime.AddCleanup(b, (*call).cut, c)
+	runtime.SetFinalizer(b, (*body).forgotten)
 	if w, ok := resp.Body.(io.Writer); ok {
 		resp.Body = &duplex{body: b, w: w}
 		return
@@ -44,19 +42,38 @@ type body struct {
 	rc io.ReadCloser
 }
 
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.rc.Read(p)
+func (b *body) Read(p []byte) (n int, err error) {
+	err = errPanic
+	defer func() {
+		if err != nil {
+			b.end(err == io.EOF)
+		}
+	}()
+	n, err = b.rc.Read(p)
 	b.c.show(p[:n])
-	if err != nil {
-		b.c.end(err == io.EOF)
-	}
 	return n, err
 }
 
+// errPanic stands for the error of a Read that never returned one.
+var errPanic = errors.New("transport: the body panicked")
+
 func (b *body) Close() error {
-	err := b.rc.Close()
-	b.c.end(false)
-	return err
+	defer b.end(false) // also if the base panics
+	return b.rc.Close()
+}
+
+func (b *body) end(complete bool) {
+	if b.c.end(complete) {
+		runtime.SetFinalizer(b, nil)
+	}
+}
+
+// forgotten ends the call of a body that nobody has. Hooks may be slow, and the
+// collector's goroutine must not be.
+func (b *body) forgotten() {
+	if !b.c.over() {
+		go b.c.cut()
+	}
 }
 
 // duplex is the body of a 101 response, which can be written to.

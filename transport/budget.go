@@ -26,7 +26,13 @@ type dimension struct {
 	configured limit.Limit // zero Rate: learned
 	said       int64       // the provider's own limit, 0 unknown
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
+	asked      int64       // largest cost asked of it
 	cut        cut
+	used       recent // of it, by us
+
+	// refused is when an attempt was refused last that left after the refusal
+	// before was waited off; zero: not yet.
+	refused time.Time
 }
 
 // budget joins the limiter with what responses teach about it.
@@ -45,6 +51,7 @@ type shape struct {
 	requestBurst, tokenBurst time.Duration // capacity, as a time of the rate
 	headroom                 int64         // per cent of each limit that is used
 	tokens                   limit.Unit    // what a limit on tokens counts
+	refusedFree              bool          // a refused call is not counted as a request
 }
 
 // shapeOf reads a profile.
@@ -59,6 +66,7 @@ func shapeOf(p profile.Profile) shape {
 	if p.Headroom > 0 {
 		s.headroom = p.Headroom
 	}
+	s.refusedFree = p.RefusedFree
 	if p.InputOnly {
 		s.tokens = limit.Input
 	}
@@ -144,6 +152,55 @@ func dimensionName(u limit.Unit, window time.Duration) string {
 	return u.String() + " per " + window.String()
 }
 
+// ceiling is the provider's limit as far as is known, in units per window: the
+// lower of what was configured and what it says. 0 is unknown.
+func (d *dimension) ceiling() int64 {
+	n := d.configured.Rate.N
+	if n == 0 || d.said > 0 && d.said < n {
+		n = d.said
+	}
+	return n
+}
+
+// ask makes room for a call of cost c where what was shown is less: the call
+// must wait until as much as it costs has been refilled. Left at a smaller
+// capacity it would leave debt when the bucket is full, long before that.
+func (b *budget) ask(c limit.Cost) {
+	b.mu.Lock()
+	for _, d := range b.dims {
+		if n := part(d.limit.Unit, c); n > d.asked {
+			d.asked = n
+			if d.shown > 0 && n > d.limit.Burst {
+				b.apply(d)
+			}
+		}
+	}
+	b.mu.Unlock()
+}
+
+// use notes what an attempt takes of the budget: its cost when it leaves, less
+// when it is refused or settled.
+func (b *budget) use(c limit.Cost) {
+	now := time.Now()
+	b.mu.Lock()
+	for _, d := range b.dims {
+		d.used.add(now, d.limit.Rate.Window, part(d.limit.Unit, c))
+	}
+	b.mu.Unlock()
+}
+
+// sustained is the share of the ceiling, in parts, that used units in the
+// window that ends now are; whole if that does not tell what the provider
+// allows. It does when the refusal before this one was about a window ago: then
+// we have been held back all the time.
+func (d *dimension) sustained(now time.Time, used int64) int64 {
+	span, window := now.Sub(d.refused), d.limit.Rate.Window
+	if ceiling := d.ceiling(); used < ceiling && span > window*3/4 && span < window*2 {
+		return int64(float64(max(0, used)) / float64(ceiling) * whole)
+	}
+	return whole
+}
+
 // effective is the limit to run a dimension with. Its rate is never above what
 // was configured, nor above what the provider says. Its capacity is never above
 // what the provider has shown to hold, less what may have been refilled unseen.
@@ -152,11 +209,10 @@ func dimensionName(u limit.Unit, window time.Duration) string {
 func (d *dimension) effective(s shape) limit.Limit {
 	l := d.limit
 	l.Unit = d.configured.Unit
-	n := d.configured.Rate.N
 	burst := d.configured.Burst
-	switch {
+	switch n := d.configured.Rate.N; {
 	case n == 0:
-		n, l.Largest, l.Unit = d.said, limit.MaxUnits, d.limit.Unit
+		l.Largest, l.Unit = limit.MaxUnits, d.limit.Unit
 	case d.configured.Largest > 0:
 		l.Largest = d.configured.Largest
 	case burst > 0:
@@ -164,15 +220,12 @@ func (d *dimension) effective(s shape) limit.Limit {
 	default:
 		l.Largest = n
 	}
-	if d.said > 0 {
-		n = min(n, d.said)
-	}
-	l.Rate.N = max(1, d.cut.of(n)*s.headroom/100)
+	l.Rate.N = max(1, d.cut.of(d.ceiling())*s.headroom/100)
 	if burst == 0 {
 		burst = s.burst(l)
 	}
 	if d.shown > 0 {
-		burst = min(burst, d.shown-l.Rate.In(unseen))
+		burst = min(burst, max(d.shown-l.Rate.In(unseen), d.asked))
 	}
 	l.Burst = max(1, burst)
 	return l

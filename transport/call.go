@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/usage"
@@ -24,31 +26,52 @@ type call struct {
 	cost            limit.Cost
 	account         account
 
+	ready bool // an attempt has been admitted and was not sent yet
+
 	// The attempt on the wire, or the last one.
 	attempts int
 	status   int // 0: no response
 	wire     wire
 	sent     time.Time
-	info     headers.Info
+	told     bool        // its header named a wait
+	no       *refused    // what it said, if it was a refusal
 	sums     predictions // of the charge rules, when it left
+
+	// What the response says of its body.
+	metered                      bool // it is read for usage
+	contentType, contentEncoding string
 
 	// The body may be read on one goroutine and its end come on another.
 	mu       sync.Mutex
 	ended    bool
 	complete bool         // the body was read to its end
-	meter    *usage.Meter // nil: the body is not read for usage
+	meter    *usage.Meter // nil until bytes come
 	stop     func() bool  // ends the watch on the context
+}
+
+// refused is what a refusal said.
+type refused struct {
+	info    headers.Info
+	verdict refusal.Verdict // of the body, if the retry layer looked at that
 }
 
 type callKey struct{}
 
-// Value lets the meter find the call; everything else is the caller's.
+// Value lets the meter find the call, and net/http its hooks; everything else
+// is the caller's.
 func (c *call) Value(key any) any {
 	if _, ok := key.(callKey); ok {
 		return c
 	}
+	if key == traceKey {
+		return c.wire.trace(c.Context)
+	}
 	return c.Context.Value(key)
 }
+
+// String is for whoever prints a request's context. What the call carries, and
+// the caller's own context, are nobody's business.
+func (c *call) String() string { return "tripmeter call" }
 
 func callFrom(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
@@ -60,8 +83,11 @@ func callFrom(ctx context.Context) *call {
 func (t *Transport) deciding(e retry.Event) {
 	c := callFrom(e.Request.Context())
 	switch {
-	case c.refused():
-		t.drain(c, e, e.Wait)
+	case c.free():
+		if c.refused() {
+			c.no.verdict = e.Verdict
+			t.drain(c, e.Wait)
+		}
 		c.account.refused()
 	case c.unsent():
 		c.account.unsent()
@@ -77,7 +103,7 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	cost := c.cost
 	if c.account.holds() {
 		cost = limit.Cost{Requests: cost.Requests}
-		if t.profile.RefusedFree {
+		if c.refused() && t.profile.RefusedFree {
 			cost = limit.Cost{}
 		}
 	}
@@ -85,6 +111,7 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	if err != nil {
 		return t.notSent(c.req, err)
 	}
+	c.ready = true
 	if c.account.holds() {
 		c.account.again(r, cost)
 	} else {
@@ -93,16 +120,23 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	return nil
 }
 
-// done is told by the retry layer how the call ended. A refusal that is not
-// tried again has not been drained yet.
-func (t *Transport) done(e retry.Event) {
-	if c := callFrom(e.Request.Context()); c.refused() && !c.account.waiting() {
-		t.drain(c, e, c.info.NotBefore.D)
+// final takes in a refusal that is not tried again; the others have been
+// drained when their next attempt was decided.
+func (t *Transport) final(c *call) {
+	if c.refused() && !c.account.waiting() {
+		t.drain(c, 0)
 	}
 }
 
 // refused reports whether the provider refused the last attempt for its rate.
 func (c *call) refused() bool { return c.status == http.StatusTooManyRequests }
+
+// free reports whether the last attempt was answered without the model having
+// run: a refusal for its rate, or another answer that is no success and no
+// failure of the server.
+func (c *call) free() bool {
+	return c.status != 0 && c.status < 500 && (c.status < 200 || c.status >= 300)
+}
 
 // unsent reports whether the last attempt never left.
 func (c *call) unsent() bool { return c.status == 0 && c.wire.unsent() }
@@ -111,19 +145,30 @@ func (c *call) unsent() bool { return c.status == 0 && c.wire.unsent() }
 func (c *call) show(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended && c.meter != nil {
-		c.meter.Write(p)
+	if c.ended || !c.metered || len(p) == 0 {
+		return
 	}
+	if c.meter == nil {
+		c.meter = usage.NewMeter(c.contentType, c.contentEncoding)
+	}
+	c.meter.Write(p)
+}
+
+// over reports whether the call has been settled.
+func (c *call) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
 }
 
 // end settles the call when its body ends, or when there is none. It does so
-// once: whatever comes first of EOF, Close, an error, the context's end, and
-// the collector.
-func (c *call) end(complete bool) {
+// once, whatever comes first of EOF, Close, an error, the context's end, and
+// the collector; and it reports whether this was the one.
+func (c *call) end(complete bool) bool {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
-		return
+		return false
 	}
 	c.ended, c.complete = true, complete
 	if c.stop != nil {
@@ -135,8 +180,10 @@ func (c *call) end(complete bool) {
 	}
 	c.mu.Unlock()
 	c.settle(r)
+	return true
 }
 
+// cut ends the call of a body that nobody reads to its end.
 func (c *call) cut() { c.end(false) }
 
 // settle gives the call its one ending in the ledger:
@@ -148,27 +195,39 @@ func (c *call) cut() { c.end(false) }
 //	other 1xx, 3xx, 4xx                 tokens returned: the model did not run
 //	5xx, time-out, reset after sending  tokens kept
 //
-// and the request kept in all but the first.
+// and the request kept in all but the first. A call that ends between two
+// attempts ends as its last attempt did.
 func (c *call) settle(r usage.Result) {
 	t := c.t
 	reserved := c.account.charged
-	switch s := c.status; {
-	case c.account.waiting(): // ended before the further attempt: the last was refused, or is spent
+	if c.ready {
+		c.account.unsent()
+	}
+	switch {
+	case c.account.waiting() && !c.account.holds(): // spent, or never sent: nothing is left to say
+	case c.refused() && t.profile.Rule.RefusedCount:
+		c.account.spent()
+	case c.free() || c.account.waiting():
 		c.account.settle(0, 0)
 	case c.unsent():
 		c.account.unsent()
 		c.account.settle(0, 0)
-	case s == 0 || s >= 500 || s == http.StatusTooManyRequests && t.profile.Rule.RefusedCount:
+	case c.status == 0 || c.status >= 500:
 		c.account.spent()
-	case s >= 300 || s < 200:
-		c.account.settle(0, 0)
 	default:
-		whole := c.complete || r.Complete
-		in, out := t.prices.actual(&c.priced, r, whole, t.rule(c.priced.request.Model))
+		// The end of the connection is no proof that an answer is whole: a
+		// proxy ends a stream politely when its own connection was cut.
+		whole := r.Complete
+		rule := t.rule(c.priced.request.Model)
+		in, out := t.prices.actual(&c.priced, r, whole, rule)
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r, whole)
-		t.doubt.ended(&c.priced, in, out)
+		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
+		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
+		t.doubt.ended(&c.priced, usedIn, usedOut)
+		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
 	}
+	t.lastWord(c, &r)
 	if f := t.o.Trace.Settled; f != nil {
 		f(Settlement{
 			Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),

@@ -3,12 +3,28 @@ package transport
 import "time"
 
 // cut is the safety net under one limit. Refusals that the ledger cannot
-// explain mean that others use the limit unseen; each takes a fifth off the
-// rate, which grows back by one per cent of the limit a second. It never
-// raises the rate above the limit. The zero cut cuts nothing.
+// explain mean that others use the limit unseen, or that it is not what we were
+// told; each takes a fifth off the rate, which grows back by one per cent of
+// the limit a second. It never raises the rate above the limit. The zero cut
+// cuts nothing.
+//
+// Growing back at one pace meets the same refusal again and again, for ever. So
+// two per cent below the rate that is known to be too much are passed slowly,
+// and more slowly each time it is refused there again: refusals get rarer, and
+// what it costs, when the others leave, is four minutes at most. Too much
+// is the rate that was refused or, where it tells more, what we really had in
+// the window before. A provider that counts minutes lets any rate pass until
+// its minute is full, so there the rate says nothing.
+//
+//	rate   refused ─╮                ╭─ full pace again
+//	                │          _,-'    slow, around what was too much
+//	                │       ,'
+//	                ╰─────,'           full pace
 type cut struct {
 	missing int64 // parts per million taken off at since
 	since   time.Time
+	trouble int64 // what was missing at the rate that is too much
+	slow    uint  // halvings of the pace in the zone; 0 never refused
 }
 
 const (
@@ -16,6 +32,9 @@ const (
 	deepest    = 950_000   // one twentieth of the limit always runs
 	regrowth   = 10_000    // parts a second
 	refusalCut = 5         // one part in five
+
+	zone    = 20_000 // parts
+	slowest = 6      // halvings: 128 s through the zone, 64 s through the next, and so on
 )
 
 // left is the parts still taken off now.
@@ -23,12 +42,42 @@ func (c *cut) left(now time.Time) int64 {
 	if c.missing == 0 {
 		return 0
 	}
-	return max(0, c.missing-int64(now.Sub(c.since))/int64(time.Second/regrowth))
+	m, d := c.missing, max(0, now.Sub(c.since))
+	// Down to the zone at full pace; through it slowly; then twice as fast
+	// with each further width of it.
+	to, pace := c.trouble+zone, int64(regrowth)
+	for slow := int(c.slow); ; slow-- {
+		if m > to {
+			takes := time.Duration(m-to) * time.Second / time.Duration(pace)
+			if d < takes {
+				return m - int64(d)/int64(time.Second/time.Duration(pace))
+			}
+			m, d = to, d-takes
+		}
+		if to == 0 {
+			return 0
+		}
+		to, pace = max(0, to-zone), regrowth>>max(0, slow)
+		if slow <= 0 {
+			to = 0
+		}
+	}
 }
 
-func (c *cut) deepen(now time.Time) {
+// deepen takes in a refusal that was not explained. sustained is the share of
+// the limit, in parts, that we had in the window before; whole is unknown.
+// It is never followed by more than half the rate at once: it may be low
+// because there was little to send.
+func (c *cut) deepen(now time.Time, sustained int64) {
 	m := c.left(now)
-	c.missing, c.since = min(deepest, m+(whole-m)/refusalCut), now
+	trouble := min(max(m, whole-sustained), m+(whole-m)/2)
+	if c.slow > 0 && abs(trouble-c.trouble) <= 2*zone {
+		c.slow = min(c.slow+1, slowest)
+	} else {
+		c.slow = slowest - 2
+	}
+	c.trouble = trouble
+	c.missing, c.since = min(deepest, max(m+(whole-m)/refusalCut, trouble+zone)), now
 }
 
 func (c *cut) active() bool { return c.missing > 0 }

@@ -10,21 +10,31 @@ import (
 )
 
 // doubt checks the charge rule against the headers. Between two attempts the
-// provider's balance falls by what it charged for the later one; each rule
-// predicts that fall, and the least median error over the last pairs names the
-// rule in force.
+// provider's balance falls by what it charged for the later one, and for the
+// answers that ended; each rule predicts that fall, and the least median error
+// over the last pairs names the rule in force.
+//
+// What was refilled between the two is not known: all that the rate allows
+// where a bucket fills, nothing where a window runs. Both are tried, and the
+// rules are compared under the one that fits better. Taking a window for a
+// bucket would show every fall as too large, and a right rule as too cheap.
+//
+// A rule that charges far too much keeps the provider's balance full, and a
+// full balance says nothing: then nobody is told.
 type doubt struct {
 	mu   sync.Mutex
 	sums predictions // since the start, of all attempts and ends
 	last sample
-	errs [pairs][rules]int64 // ring
+	errs [refills][rules][pairs]int64 // rings
+	want [rules][pairs]int64          // the falls predicted
 	n    int
 	told bool
 }
 
 const (
-	pairs = 40
-	rules = 3 // indexed by estimate.Charge
+	pairs   = 40
+	rules   = 3 // indexed by estimate.Charge
+	refills = 2 // none, and all that the rate allows
 )
 
 // predictions are the tokens charged so far under each rule.
@@ -37,31 +47,47 @@ type sample struct {
 	set       bool
 }
 
+// arrival is what each rule charges when the call comes: the rule in force its
+// own price, which may leave the cap out, any other prompt and cap.
+func (p *priced) arrival() predictions {
+	var a predictions
+	for r := range a {
+		a[r] = p.input + p.reserve
+	}
+	if p.charge != estimate.ChargeActual {
+		a[p.charge] = p.input + p.output
+	}
+	a[estimate.ChargeActual] = p.input
+	return a
+}
+
 // sending notes an attempt that leaves, and returns the sums up to it.
 func (d *doubt) sending(p *priced) predictions {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sums[estimate.ChargeSettle] += p.input + p.reserve
-	d.sums[estimate.ChargeEstimate] += p.input + p.reserve
-	d.sums[estimate.ChargeActual] += p.input
+	for r, n := range p.arrival() {
+		d.sums[r] += n
+	}
 	return d.sums
 }
 
-// ended notes the tokens that an attempt used.
+// ended notes the tokens that an answer has really used.
 func (d *doubt) ended(p *priced, input, output int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sums[estimate.ChargeSettle] += input + output - p.input - p.reserve
-	d.sums[estimate.ChargeActual] += input + output - p.input
+	a := p.arrival()
+	for _, r := range [...]estimate.Charge{estimate.ChargeSettle, estimate.ChargeActual} {
+		d.sums[r] += input + output - a[r]
+	}
 }
 
 // refused takes back an attempt that the provider did not charge.
 func (d *doubt) refused(p *priced) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sums[estimate.ChargeSettle] -= p.input + p.reserve
-	d.sums[estimate.ChargeEstimate] -= p.input + p.reserve
-	d.sums[estimate.ChargeActual] -= p.input
+	for r, n := range p.arrival() {
+		d.sums[r] -= n
+	}
 }
 
 // saw takes in what a token limit had left for an attempt sent at with sums. It
@@ -74,35 +100,59 @@ func (d *doubt) saw(at time.Time, sums predictions, remaining int64, l limit.Lim
 		return 0, false // an older answer
 	}
 	d.last = sample{at, remaining, sums, true}
-	// Near the top the balance is cut by the capacity and says nothing.
-	if full := l.Rate.N - l.Rate.N/50; !prev.set || remaining >= full || prev.remaining >= full {
+	// Near the top the balance is cut by the capacity and says nothing; at the
+	// bottom it cannot show what is owed.
+	full := l.Rate.N - l.Rate.N/50
+	if !prev.set || remaining >= full || prev.remaining >= full || remaining <= 0 || prev.remaining <= 0 {
 		return 0, false
 	}
-	fall := prev.remaining - remaining + l.Rate.In(at.Sub(prev.at))
-	for r := range d.errs[0] {
-		d.errs[d.n%pairs][r] = abs(fall - (sums[r] - prev.sums[r]))
+	for r := range d.want {
+		d.want[r][d.n%pairs] = sums[r] - prev.sums[r]
+	}
+	for refill := range d.errs {
+		fall := prev.remaining - remaining
+		if refill > 0 {
+			fall += l.Rate.In(at.Sub(prev.at))
+		}
+		for r := range d.errs[refill] {
+			d.errs[refill][r][d.n%pairs] = abs(fall - d.want[r][d.n%pairs])
+		}
 	}
 	d.n++
 	if d.n < pairs || d.told {
 		return 0, false
 	}
-	var median [rules]int64
-	for r := range median {
-		var of [pairs]int64
-		for i := range of {
-			of[i] = d.errs[i][r]
+	best := d.best(current)
+	d.told = best != current
+	return best, d.told
+}
+
+// best is the rule with the least median error. It must explain what it saw,
+// to a sixth of the usual fall, and twice as well as the current one: prompts
+// are estimates, and where a window slides nobody can tell what was refilled.
+func (d *doubt) best(current estimate.Charge) estimate.Charge {
+	var err [refills]predictions
+	for refill := range err {
+		for r := range err[refill] {
+			err[refill][r] = median(d.errs[refill][r])
 		}
-		slices.Sort(of[:])
-		median[r] = of[pairs/2]
+	}
+	m := err[0]
+	if slices.Min(err[1][:]) <= slices.Min(m[:]) {
+		m = err[1]
 	}
 	best := current
-	for r := range median {
-		if median[r]*2 < median[best] {
+	for r := range m {
+		if m[r] < m[best] && m[r]*2 < m[current] && m[r] <= median(d.want[r])/6 {
 			best = estimate.Charge(r)
 		}
 	}
-	d.told = best != current
-	return best, d.told
+	return best
+}
+
+func median(of [pairs]int64) int64 {
+	slices.Sort(of[:])
+	return of[pairs/2]
 }
 
 func abs(n int64) int64 {

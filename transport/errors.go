@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -18,6 +20,10 @@ type Error struct {
 func (e *Error) Error() string {
 	return fmt.Sprintf("tripmeter: request not sent: %v; %s", e.Err, advice(e.Err))
 }
+
+// Timeout reports whether the caller's deadline was the bound. [http.Client]
+// asks, and so does whoever tests for a net.Error.
+func (e *Error) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }
 
 // Unwrap returns the [*limit.Error].
 func (e *Error) Unwrap() error { return e.Err }

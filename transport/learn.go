@@ -59,6 +59,7 @@ func (b *budget) learn(i *headers.Info, own limit.Cost, linear bool) []reading {
 			d = &dimension{limit: limit.Limit{Name: dimensionName(u, window), Unit: u, Rate: limit.Rate{Window: window}}}
 			b.dims = append(b.dims, d)
 		}
+		ceiling := d.ceiling()
 		if q.Limit.OK && q.Limit.N > 0 {
 			d.said = min(q.Limit.N, limit.MaxUnits)
 		}
@@ -68,7 +69,7 @@ func (b *budget) learn(i *headers.Info, own limit.Cost, linear bool) []reading {
 			}
 			out = append(out, reading{d.limit, u, q.Remaining.N})
 		}
-		if old, changed := b.apply(d); changed && old.Rate.N != d.limit.Rate.N {
+		if old, changed := b.apply(d); changed && ceiling != d.ceiling() {
 			changes = append(changes, [2]limit.Limit{old, d.limit})
 		}
 	})
@@ -157,12 +158,19 @@ func part(u limit.Unit, c limit.Cost) int64 {
 
 // refused tells the budget that an attempt sent at sent was refused, that the
 // next may leave after wait, and which kind of limit did it ("" unknown). What
-// the refused call needs stays reserved; everybody else starts from nothing.
-func (b *budget) refused(sent time.Time, wait time.Duration, kind string, i *headers.Info) {
+// the refused call needs, cost, stays reserved; everybody else starts from
+// nothing.
+//
+// A refusal is explained when the attempt left before the last refusal was
+// waited off, or when with it we have used up the limit ourselves in the window
+// that ends now: then the provider only counts its windows from other instants
+// than we do, and the drain is the whole answer. Otherwise somebody else uses
+// the limit, or charges more for a call than we think, and the rate is cut.
+func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, kind string, i *headers.Info) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	unexplained := !b.rest.IsZero() && sent.After(b.rest)
+	first, late := b.rest.IsZero(), sent.After(b.rest)
 	if open := now.Add(wait); open.After(b.rest) {
 		b.rest = open
 	}
@@ -170,12 +178,26 @@ func (b *budget) refused(sent time.Time, wait time.Duration, kind string, i *hea
 		if !b.concerns(d, kind, wait, i) {
 			continue
 		}
-		b.limiter.Drain(d.limit.Name, wait)
-		if unexplained {
-			d.cut.deepen(now)
+		b.limiter.Drain(d.limit.Name, max(0, wait-b.again(d)))
+		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
+		if late && !first && used < d.ceiling() {
+			d.cut.deepen(now, d.sustained(now, used))
 			b.apply(d)
 		}
+		if late {
+			d.refused = now
+		}
 	}
+}
+
+// again is how long a limit on requests takes to earn the one that a further
+// attempt of a refused call is charged: the wait that the provider named counts
+// on it. The tokens are held since the first attempt.
+func (b *budget) again(d *dimension) time.Duration {
+	if r := d.limit.Rate; d.limit.Unit == limit.Requests && !b.shape.refusedFree {
+		return r.Window / time.Duration(r.N)
+	}
+	return 0
 }
 
 // concerns reports whether a refusal of that kind speaks of d. Of a unit's

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -9,7 +8,7 @@ import (
 	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
-	"github.com/tripmeter/tripmeter/retry"
+	"github.com/tripmeter/tripmeter/usage"
 )
 
 // meter is the inner face of a Transport, below the retry layer: it sees every
@@ -19,26 +18,36 @@ type meter Transport
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := (*Transport)(m)
 	c := callFrom(req.Context())
+	if req.Context().Err() != nil { // since it was admitted
+		closeBody(req)
+		return nil, ended(req.Context())
+	}
+	c.ready = false
+	c.status, c.told, c.no = 0, false, nil
+	c.wire.begin()
 	c.attempts++
-	c.status, c.info = 0, headers.Info{}
 	c.sent = time.Now()
 	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
+	t.budget.use(c.cost)
 
-	*req = *req.WithContext(c.wire.watch(req.Context())) // the retry layer's own copy
 	resp, err := t.base.RoundTrip(req)
 	c.wire.err = err
-	if err == nil && resp == nil {
-		err = errors.New("transport: the base returned neither a response nor an error")
-	}
-	if err == nil {
+	left := Quota{-1, -1, -1, -1}
+	switch {
+	case resp != nil && err == nil:
+		if resp.Request == nil {
+			resp.Request = req
+		}
 		c.status = resp.StatusCode
-		t.hear(c, resp)
+		left = t.hear(c, resp)
+	case c.unsent():
+		t.doubt.refused(&c.priced)
 	}
 	if f := t.o.Trace.Answered; f != nil {
 		f(Attempt{
 			Request: c.req, N: c.attempts, Status: c.status, Err: err,
-			Duration: time.Since(c.sent), Quota: left(&c.info),
+			Duration: time.Since(c.sent), Quota: left,
 		})
 	}
 	return resp, err
@@ -48,27 +57,32 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 func (m *meter) CloseIdleConnections() { (*Transport)(m).CloseIdleConnections() }
 
 // hear takes in a response header: it lowers credit, follows limits, and
-// pauses the budget. That must not wait for the body, which may last.
-func (t *Transport) hear(c *call, resp *http.Response) {
-	c.info = headers.Parse(resp.Header, headers.Options{
+// pauses the budget. That must not wait for the body, which may last. It
+// returns what the header says is left.
+func (t *Transport) hear(c *call, resp *http.Response) Quota {
+	i := headers.Parse(resp.Header, headers.Options{
 		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect,
 	})
-	i := &c.info
-	refused := c.refused()
+	c.told = i.NotBefore.OK
 	var own, uncharged limit.Cost
-	if refused {
+	if c.refused() {
+		c.no = &refused{info: i}
 		uncharged = c.account.cost
 		uncharged.Requests = c.cost.Requests
 		t.doubt.refused(&c.priced)
+		t.budget.use(minus(limit.Cost{}, c.cost))
 	} else {
 		own = c.cost
+		if c.priced.charge == estimate.ChargeActual {
+			own.Output = 0 // not produced yet
+		}
 	}
 	if t.profile.RemainingAfter {
 		c.account.slot.Sent() // the balance is that of this moment
 	}
 	var readings []reading
 	if !t.profile.Foreign {
-		readings = t.budget.learn(i, own, t.profile.Linear)
+		readings = t.budget.learn(&i, own, t.profile.Linear)
 	}
 	for _, r := range readings {
 		if c.account.slot.Lower(r.limit.Name, r.remaining, uncharged) {
@@ -82,6 +96,7 @@ func (t *Transport) hear(c *call, resp *http.Response) {
 	if i.Applies && i.NotBefore.OK {
 		t.pause(c, i.NotBefore.D)
 	}
+	return left(&i)
 }
 
 // question asks whether what a token limit has left fits the charge rule.
@@ -113,14 +128,24 @@ func (t *Transport) pause(c *call, d time.Duration) {
 // the refused call starts from nothing. A refusal that has nothing to do with
 // the balance (no credit on the account, a request too large, the provider's
 // own overload) drains nothing.
-func (t *Transport) drain(c *call, e retry.Event, d time.Duration) {
-	if e.Verdict.Known && e.Verdict.Class != refusal.RateLimit {
+func (t *Transport) drain(c *call, d time.Duration) {
+	v := &c.no.verdict
+	if v.Known && v.Class != refusal.RateLimit {
 		return
 	}
-	if d > 0 && !c.info.NotBefore.OK {
+	if d > 0 && !c.told {
 		t.pause(c, d)
 	}
-	t.budget.refused(c.sent, max(d, c.info.NotBefore.D), e.Verdict.Dimension, &c.info)
+	t.budget.refused(c.sent, c.cost, max(d, c.no.info.NotBefore.D), v.Dimension, &c.no.info)
+}
+
+// lastWord takes in what only the body said: a wait in a refusal that was handed
+// over without having been looked at, or in an error inside a stream. A wait
+// that a header named has been heard already.
+func (t *Transport) lastWord(c *call, r *usage.Result) {
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait {
+		t.pause(c, v.Wait)
+	}
 }
 
 // resetHint is the wait for a refusal that names none, neither in header nor
@@ -129,10 +154,15 @@ func (t *Transport) resetHint(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests {
 		return 0
 	}
+	body := bodyOf(resp)
 	i := headers.Parse(resp.Header, headers.Options{
-		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect, Body: bodyOf(resp),
+		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect, Body: body,
 	})
-	if i.NotBefore.OK || i.BodyWait.OK || refusal.Classify(resp.StatusCode, bodyOf(resp)).Wait > 0 {
+	v := refusal.Classify(resp.StatusCode, body)
+	if c := callFrom(resp.Request.Context()); c != nil && c.no != nil {
+		c.no.verdict = v
+	}
+	if i.NotBefore.OK || i.BodyWait.OK || v.Wait > 0 {
 		return 0
 	}
 	if i.BodyHeaders != nil {

@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -70,6 +72,13 @@ type Options struct {
 	// Retry says the rest of what is tried again, and when.
 	Retry retry.Options
 
+	// StopSDKRetries sets "X-Should-Retry: false" on a response that is handed
+	// over although it is one that the official SDKs would try again (408, 409,
+	// 429, 5xx): openai-go and anthropic-sdk-go obey it. It is the one change
+	// that a Transport ever makes to a response. It cannot stop them when there
+	// is no response; their own option.WithMaxRetries(0) can.
+	StopSDKRetries bool
+
 	// Skip lets matching requests pass unlimited and uncounted; nil skips none.
 	Skip func(*http.Request) bool
 
@@ -101,6 +110,12 @@ func (o *Options) check() error {
 	if o.Limiter != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
 		len(o.Limits) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue != 0) {
 		return &ConfigError{"Limiter", "set", "the limits belong to it; leave the other fields unset"}
+	}
+	if o.Attempts != 0 && o.Retry.Attempts != 0 && o.Attempts != o.Retry.Attempts {
+		return &ConfigError{"Attempts", o.Attempts, fmt.Sprintf("contradicts Retry.Attempts, which is %d; set one of them", o.Retry.Attempts)}
+	}
+	if o.Provider.Name == "" && !reflect.ValueOf(o.Provider).IsZero() {
+		return &ConfigError{"Provider.Name", `""`, "a profile needs a name; start from profile.Unknown and change what differs"}
 	}
 	if _, err := chargeNamed(o.Charge); err != nil {
 		return err

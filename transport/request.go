@@ -3,57 +3,94 @@ package transport
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/tripmeter/tripmeter/estimate"
 )
 
-// inspect reads what the estimate needs of a request. It returns the request to
-// send: req itself, or, where its body could be read only once, a copy whose
-// body starts with what was read. A body that cannot be read is an error, as it
-// would be when sending.
-func (t *Transport) inspect(req *http.Request) (*http.Request, estimate.Request, error) {
-	o := estimate.Options{Path: req.URL.Path, Counter: t.o.Counter}
+// inspect reads what the estimate needs of a request. It returns what to send:
+// the body and GetBody of req, or, where its body could be read only once and
+// was read ahead, others that begin with what was read. An error is that of
+// reading the body, as it would be when sending.
+func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error) {
+	own := payload{req.Body, req.GetBody}
 	if req.Body == nil || req.Body == http.NoBody {
-		return req, estimate.Request{}, nil
+		return own, estimate.Request{}, nil
 	}
 	size := req.ContentLength
 	if size == 0 { // net/http: a body with length 0 is of unknown length
 		size = -1
 	}
 	contentType := req.Header.Get("Content-Type")
-	if req.GetBody != nil || size > t.o.MaxBody || !estimate.Readable(contentType) {
-		return req, estimate.Body(req.GetBody, contentType, size, o), nil
+	o := estimate.Options{Path: req.URL.Path, Counter: t.o.Counter}
+	if req.GetBody != nil || size > t.o.MaxBody || !estimate.Readable(contentType) || waits(req) {
+		return own, estimate.Body(req.GetBody, contentType, size, o), nil
 	}
 
-	// One-shot: read up to the bound. If that was all of it, the copy can be
-	// sent again.
-	stop := context.AfterFunc(req.Context(), func() { req.Body.Close() })
-	head, err := io.ReadAll(io.LimitReader(req.Body, t.o.MaxBody+1))
-	if !stop() && err == nil {
-		err = req.Context().Err()
+	a := readAhead(req.Body, t.o.MaxBody, req.Context().Done())
+	head, whole, err := a.seen()
+	if ctx := req.Context(); ctx.Err() != nil {
+		err = ended(ctx)
 	}
-	if err != nil {
-		if ctx := req.Context().Err(); ctx != nil {
-			err = ctx
-		}
-		return nil, estimate.Request{}, err
+	switch {
+	case err != nil:
+		return payload{a, nil}, estimate.Request{}, err
+	case !whole:
+		return payload{a, nil}, estimate.Unread(contentType, size), nil
 	}
-	out := req.WithContext(req.Context())
-	if int64(len(head)) > t.o.MaxBody {
-		out.Body = &spliced{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}
-		return out, estimate.Unread(contentType, size), nil
-	}
-	out.GetBody = func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(head)), nil
-	}
-	out.Body = &spliced{bytes.NewReader(head), req.Body}
-	return out, estimate.Inspect(head, o), nil
+	// All of it is there, so that it can be sent again.
+	get := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
+	return payload{a, get}, estimate.Inspect(head, o), nil
 }
 
-// spliced reads what was read ahead and closes the caller's body.
-type spliced struct {
-	io.Reader
-	io.Closer
+// A payload is a request body and the way to have it again, nil if there is
+// none.
+type payload struct {
+	body io.ReadCloser
+	get  func() (io.ReadCloser, error)
+}
+
+func (p payload) close() {
+	if p.body != nil {
+		p.body.Close()
+	}
+}
+
+// waits reports whether the body is not to be read before the server asks for
+// it (RFC 9110, section 10.1.1).
+func waits(req *http.Request) bool {
+	return strings.EqualFold(req.Header.Get("Expect"), "100-continue")
+}
+
+// interest is a context that ends when the caller is no longer interested in
+// the call: with the request's own, or with its deprecated Cancel channel,
+// which nobody else looks at while the request stands in line.
+func interest(req *http.Request) (context.Context, context.CancelFunc) {
+	//lint:ignore SA1019 callers set it still
+	canceled := req.Cancel
+	if canceled == nil {
+		return req.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	go func() {
+		select {
+		case <-canceled:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// ended is why ctx ended: its error, and its cause where that is another.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }

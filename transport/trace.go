@@ -19,8 +19,8 @@ type Trace struct {
 	// Granted: admitted after wait in the line.
 	Granted func(r *http.Request, cost limit.Cost, wait time.Duration)
 
-	// Refused: not admitted, nothing was sent. err is a [*limit.Error] or the
-	// context's.
+	// Refused: not admitted. Nothing was sent, or, for a call that was granted
+	// before, no further attempt. err is what RoundTrip returns, or would.
 	Refused func(r *http.Request, err error)
 
 	// Answered: an attempt on the wire ended, with a response or an error.

@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -54,12 +56,10 @@ func New(o Options) (*Transport, error) {
 	if o.Attempts != 0 {
 		ro.Attempts = o.Attempts
 	}
-	if ro.ResetHint == nil {
-		ro.ResetHint = t.resetHint
-	}
+	ro.ResetHint = longest(t.resetHint, ro.ResetHint)
 	ro.Deciding = chain(ro.Deciding, t.deciding)
 	ro.Admit = chainAdmit(t.admit, ro.Admit)
-	ro.Done = chain(ro.Done, t.done)
+	ro.Owned = true // RoundTrip makes a copy for its context
 	var err error
 	t.retry, err = retry.New((*meter)(t), ro)
 	if err != nil {
@@ -93,6 +93,10 @@ func (t *Transport) rule(model string) estimate.Rule {
 // that body ends, by EOF, Close, an error or the end of its context, whichever
 // is first. An error for a request that was not sent is an [*Error].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL == nil {
+		closeBody(req)
+		return nil, errors.New("transport: nil Request.URL")
+	}
 	if t.o.Skip != nil && t.o.Skip(req) {
 		return t.base.RoundTrip(req)
 	}
@@ -101,30 +105,59 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			t.adopt(profile.ForHost(req.URL.Host))
 		}
 	})
-	out, body, err := t.inspect(req)
+	send, body, err := t.inspect(req)
 	if err != nil {
-		closeBody(req)
+		send.close()
 		return nil, err
 	}
 	c := &call{Context: req.Context(), t: t, req: req}
 	c.priced = t.prices.price(body, t.rule(body.Model))
 	c.cost = c.priced.cost()
-	if err := t.acquire(c); err != nil {
-		closeBody(out)
-		return nil, err
-	}
-	resp, err := t.retry.RoundTrip(out.WithContext(c))
+	waited, err := t.acquire(c)
 	if err != nil {
-		c.end(false)
+		send.close()
 		return nil, err
 	}
-	resp.Request = req
+	answered := false
+	defer func() {
+		if !answered { // an error, or a panic of the base or of a hook
+			c.end(false)
+		}
+	}()
+	if f := t.o.Trace.Granted; f != nil {
+		f(req, c.cost, waited)
+	}
+	out := req.WithContext(c)
+	out.Body, out.GetBody = send.body, send.get
+	resp, err := t.retry.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	t.final(c)
+	answered = true
+	if resp.Request == out || resp.Request == nil {
+		resp.Request = req
+	}
+	if t.o.StopSDKRetries && temporary(resp.StatusCode) {
+		// Of its own, as a base may answer with a header that it keeps.
+		if resp.Header = resp.Header.Clone(); resp.Header == nil {
+			resp.Header = http.Header{}
+		}
+		resp.Header.Set("X-Should-Retry", "false")
+	}
 	c.answer(resp)
 	return resp, nil
 }
 
-// acquire waits for the first attempt's turn.
-func (t *Transport) acquire(c *call) error {
+// temporary reports whether the official SDKs try again after that status
+// (shouldRetry in requestconfig.go of openai-go and anthropic-sdk-go).
+func temporary(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusConflict ||
+		status == http.StatusTooManyRequests || status >= 500
+}
+
+// acquire waits for the first attempt's turn, and says how long.
+func (t *Transport) acquire(c *call) (waited time.Duration, err error) {
 	if f := t.o.Trace.Queued; f != nil {
 		f(c.req, c.cost)
 	}
@@ -132,15 +165,19 @@ func (t *Transport) acquire(c *call) error {
 	if t.o.Trace.Granted != nil {
 		asked = time.Now()
 	}
-	r, err := t.budget.limiter.Acquire(c.Context, c.cost)
+	ctx, stop := interest(c.req)
+	defer stop()
+	t.budget.ask(c.cost)
+	r, err := t.budget.limiter.Acquire(ctx, c.cost)
 	if err != nil {
-		return t.notSent(c.req, err)
+		return 0, t.notSent(c.req, err)
 	}
 	c.account.take(r, c.cost)
-	if f := t.o.Trace.Granted; f != nil {
-		f(c.req, c.cost, time.Since(asked))
+	c.ready = true
+	if !asked.IsZero() {
+		waited = time.Since(asked)
 	}
-	return nil
+	return waited, nil
 }
 
 // CloseIdleConnections closes the idle connections of the base, if it can.
@@ -164,9 +201,29 @@ func (t *Transport) notSent(req *http.Request, err error) error {
 	return err
 }
 
+// String says what this is, and nothing of what it holds: the base may well
+// carry a key.
+func (t *Transport) String() string { return "tripmeter transport" }
+
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		req.Body.Close()
+	}
+}
+
+// longest is the longer of two hints.
+func longest(ours, theirs func(*http.Response) time.Duration) func(*http.Response) time.Duration {
+	if theirs == nil {
+		return ours
+	}
+	return func(r *http.Response) time.Duration {
+		seen := bodyOf(r) // a bounded copy, of which each gets one
+		again := func() *http.Response {
+			r := *r
+			r.Body = io.NopCloser(bytes.NewReader(seen))
+			return &r
+		}
+		return max(ours(again()), theirs(again()))
 	}
 }
 

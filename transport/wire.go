@@ -10,32 +10,73 @@ import (
 
 // wire tells whether an attempt that ended with an error can have left. It
 // asks net/http: a connection was looked for and none was got, so nothing was
-// sent. A base that is not net/http's is not asked, and is taken to have sent.
+// sent. A base that is not net/http's says nothing, and is taken to have sent.
+//
+// The hooks are made when net/http asks for them, and not before: a base in
+// memory never does.
 type wire struct {
 	state atomic.Uint32
-	trace httptrace.ClientTrace
+	hooks atomic.Pointer[httptrace.ClientTrace]
 	err   error // of the attempt
 }
 
 const (
-	dialing   = 1
-	connected = 2
+	idle      = iota // nothing heard
+	dialing          // a connection is looked for
+	connected        // there is one: bytes may have left
 )
 
-// watch returns ctx with hooks that note the connection of a new attempt.
-func (w *wire) watch(ctx context.Context) context.Context {
-	w.state.Store(0)
-	if w.trace.GetConn == nil {
-		w.trace.GetConn = func(string) { w.state.Store(dialing) }
-		w.trace.GotConn = func(httptrace.GotConnInfo) { w.state.Store(connected) }
-	}
-	return httptrace.WithClientTrace(ctx, &w.trace)
+// begin starts a new attempt.
+func (w *wire) begin() {
+	w.state.Store(idle)
+	w.err = nil
 }
 
+// unsent reports whether nothing of the attempt can have left.
 func (w *wire) unsent() bool {
-	if w.state.Load() == dialing {
+	switch w.state.Load() {
+	case dialing:
 		return true
+	case connected:
+		return false
 	}
 	var op *net.OpError
-	return w.state.Load() != connected && errors.As(w.err, &op) && op.Op == "dial"
+	return errors.As(w.err, &op) && op.Op == "dial"
+}
+
+// trace returns hooks that note the connection, after the hooks that ctx has.
+// Once connected, an attempt stays so: net/http may dial again to replay a
+// request on a connection that was closed under it.
+func (w *wire) trace(ctx context.Context) *httptrace.ClientTrace {
+	if h := w.hooks.Load(); h != nil {
+		return h
+	}
+	h := &httptrace.ClientTrace{
+		GetConn: func(string) { w.state.CompareAndSwap(idle, dialing) },
+		GotConn: func(httptrace.GotConnInfo) { w.state.Store(connected) },
+	}
+	httptrace.WithClientTrace(ctx, h) // adds the caller's own hooks to h
+	if !w.hooks.CompareAndSwap(nil, h) {
+		return w.hooks.Load()
+	}
+	return h
+}
+
+// traceKey is what httptrace looks its hooks up by in a context. It is not
+// exported, so it is overheard. Answering to it in [call.Value] spares each
+// attempt a context and a copy of its request.
+var traceKey = func() any {
+	var e eavesdropper
+	httptrace.ContextClientTrace(&e)
+	return e.key
+}()
+
+type eavesdropper struct {
+	context.Context
+	key any
+}
+
+func (e *eavesdropper) Value(key any) any {
+	e.key = key
+	return nil
 }

@@ -8,19 +8,20 @@ import (
 
 // Cost is one call as the ideal client knows it: everything, beforehand.
 type Cost struct {
-	Prompt   int64 // tokens, actual
-	Estimate int64 // prompt as the provider estimates it; zero is Prompt
-	Cap      int64 // output cap over all choices, as charged
-	Output   int64 // output over all choices
-	Choices  int64 // zero is 1
+	At       time.Duration // when the call is there to be sent, since the start
+	Prompt   int64         // tokens, actual
+	Estimate int64         // prompt as the provider estimates it; zero is Prompt
+	Cap      int64         // output cap over all choices, as charged
+	Output   int64         // output over all choices
+	Choices  int64         // zero is 1
 	// NoOutput marks a call that cannot have output, such as embeddings.
 	NoOutput bool
 }
 
 // IdealSeconds is when the last of calls could have been admitted with no
-// refusal, in seconds after the provider's start, which is now: the calls are
-// all present at the start and go in order, each at the first instant at which
-// a provider of these options admits it.
+// refusal, in seconds after the provider's start, which is now: the calls go in
+// order, none before its own Cost.At, each at the first instant at which a
+// provider of these options admits it.
 //
 // It is the floor that a client's total time is measured against. Under rules
 // that settle at the end of a call, Options.Latency says when that is.
@@ -49,7 +50,7 @@ func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, erro
 		if p.estimate == 0 {
 			p.estimate = p.prompt
 		}
-		if min(p.estimate, p.prompt, p.cap, p.output, c.Choices) < 0 || max(p.estimate, p.prompt, p.cap, p.output) > maxTokens {
+		if min(p.estimate, p.prompt, p.cap, p.output, c.Choices, int64(c.At)) < 0 || c.At > time.Duration(100*day) || max(p.estimate, p.prompt, p.cap, p.output) > maxTokens {
 			return nil, fmt.Errorf("provider: call %d costs %+v: want 0 to %d tokens", i, c, maxTokens)
 		}
 		for {
@@ -58,23 +59,27 @@ func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, erro
 				end := heap.Pop(&running).(ending)
 				e.finish(end.at, end.stamp, end.price, false)
 			}
-			v := e.judge(now, p)
-			if v.reason == "" {
-				break
+			next := int64(never)
+			if now < int64(c.At) {
+				next = int64(c.At)
+			} else {
+				v := e.judge(now, p)
+				if v.reason == "" {
+					break
+				}
+				if v.reason != "in flight" && v.wait != never {
+					next = now + v.wait
+				}
+				if next == never && len(running) == 0 && e.halved {
+					return nil, fmt.Errorf("provider: call %d (%+v) can never be admitted: %s", i, c, v.reason)
+				}
 			}
 			// Whatever ends, or halves, before the wait is over may change it.
-			next := int64(never)
-			if v.reason != "in flight" && v.wait != never {
-				next = now + v.wait
-			}
 			if len(running) > 0 {
 				next = min(next, running[0].at)
 			}
 			if !e.halved {
 				next = min(next, int64(o.HalveAfter))
-			}
-			if next == never {
-				return nil, fmt.Errorf("provider: call %d (%+v) can never be admitted: %s", i, c, v.reason)
 			}
 			now = next
 		}

@@ -32,9 +32,11 @@ func TestIdealIsTheFirstInstant(t *testing.T) {
 					p := mustNew(t, o)
 					var calls []Cost
 					var bodies []string
+					var due time.Duration // with the second seed the calls come one by one
 					for range 40 {
 						prompt, cap := 1+r.IntN(150), 1+r.IntN(120)
-						calls = append(calls, Cost{Prompt: int64(prompt), Cap: int64(cap), Output: int64(min(cap, 25))})
+						calls = append(calls, Cost{Prompt: int64(prompt), Cap: int64(cap), Output: int64(min(cap, 25)), At: due})
+						due += time.Duration(seed) * time.Duration(r.Int64N(int64(2*time.Second)))
 						bodies = append(bodies, ids(prompt, cap))
 					}
 					times, err := IdealTimes(calls, o, p.Start())
@@ -50,7 +52,7 @@ func TestIdealIsTheFirstInstant(t *testing.T) {
 							delayed++
 							time.Sleep(at - 1 - time.Since(p.Start()))
 							synctest.Wait()
-							if time.Since(p.Start()) == at-1 {
+							if time.Since(p.Start()) == at-1 && at > calls[i].At {
 								if r := send(t.Context(), p.RoundTripper(), "/v1/completions", bodies[i]); r.status != 429 {
 									t.Fatalf("%s: call %d, 1 ns before %v: status %d", name, i, at, r.status)
 								}

@@ -1,0 +1,239 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/provider"
+)
+
+// A Result is what one run came to.
+type Result struct {
+	Calls, Served, Failed int
+
+	Sent    int    // requests on the wire
+	Refused int    // 429s
+	Thirds  [3]int // the same, by the third of the run they came in
+	Most    int    // most attempts of one call
+	Early   int64  // requests that came while a wait named to an earlier one ran
+
+	Span  time.Duration // start to the last admission
+	Ideal time.Duration // the same of a client that knows everything
+	Used  float64       // tokens charged, of what the rate allows in Span
+
+	// Waits is, for each call served, the admission after the ideal one, in
+	// order of size. Below zero it came before: the ideal keeps the order.
+	Waits []time.Duration
+	// SmallWaits is the same of all tenants but the first.
+	SmallWaits []time.Duration
+}
+
+// OfIdeal is the throughput as a share of the ideal client's.
+func (r Result) OfIdeal() float64 { return float64(r.Ideal) / float64(r.Span) }
+
+// RefusedShare is the 429s for each call.
+func (r Result) RefusedShare() float64 { return float64(r.Refused) / float64(r.Calls) }
+
+// Quantile is the wait that a share q of sorted waits does not exceed.
+func Quantile(waits []time.Duration, q float64) time.Duration {
+	if len(waits) == 0 {
+		return 0
+	}
+	return waits[min(len(waits)-1, int(q*float64(len(waits))))]
+}
+
+// seen is what the wire has seen of each call.
+type seen struct {
+	mu       sync.Mutex
+	start    time.Time
+	attempts []int
+	admitted []time.Duration // -1: not
+	output   []int64
+	refused  []time.Duration
+	sent     int
+}
+
+const callHeader = "X-Attempt-Id"
+
+// wire is the way to the provider and back, and notes what happens there.
+type wire struct {
+	base http.RoundTripper
+	seed uint64
+	seen *seen
+}
+
+func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	i, err := strconv.Atoi(req.Header.Get(callHeader))
+	if err != nil {
+		return nil, err
+	}
+	s := w.seen
+	s.mu.Lock()
+	s.attempts[i]++
+	s.sent++
+	r := rand.New(rand.NewPCG(w.seed^uint64(i), uint64(s.attempts[i])))
+	s.mu.Unlock()
+	way := func() { time.Sleep(wayLow + time.Duration(r.Int64N(int64(wayHigh-wayLow)))) }
+	way()
+	at := time.Since(s.start)
+	resp, err := w.base.RoundTrip(req)
+	if err == nil {
+		s.mu.Lock()
+		switch resp.StatusCode {
+		case http.StatusOK:
+			s.admitted[i] = at
+		case http.StatusTooManyRequests:
+			s.refused = append(s.refused, at)
+		}
+		s.mu.Unlock()
+	}
+	way()
+	return resp, err
+}
+
+// run plays a scenario with a policy. It is called inside a synctest bubble,
+// whose time is virtual.
+func run(s Scenario, p Policy, seed uint64) (Result, error) {
+	// Windows stand on the wall clock; nobody starts at :00.
+	time.Sleep(time.Duration(seed) * 7919 * time.Millisecond)
+	o := s.options(seed)
+	box, err := provider.New(o)
+	if err != nil {
+		return Result{}, err
+	}
+	cs := calls(s.Load, s.N, s.tpm(), o.Charge, seed)
+	w := &seen{start: time.Now(), attempts: make([]int, len(cs)), admitted: make([]time.Duration, len(cs)), output: make([]int64, len(cs))}
+	for i := range w.admitted {
+		w.admitted[i] = -1
+	}
+	knows := Knows{Limits: o.Limits, Options: o, Processes: 1}
+	if s.Told > 0 {
+		knows.Limits.TPM = s.Told
+	}
+	if s.Load == Processes {
+		knows.Processes = 4
+	}
+	var clients []http.RoundTripper
+	for range knows.Processes {
+		c, err := p.New(wire{box.RoundTripper(), seed, w}, knows)
+		if err != nil {
+			return Result{}, err
+		}
+		clients = append(clients, c)
+	}
+
+	var all sync.WaitGroup
+	var failed sync.Map
+	for i, c := range cs {
+		time.Sleep(c.At - time.Since(w.start))
+		all.Go(func() {
+			out, ok := send(clients[i%len(clients)], path(o), i, c)
+			if !ok {
+				failed.Store(i, true)
+			}
+			w.output[i] = out
+		})
+	}
+	all.Wait()
+
+	res := Result{Calls: len(cs), Sent: w.sent, Refused: len(w.refused), Early: box.Stats().Early}
+	failed.Range(func(any, any) bool { res.Failed++; return true })
+	res.Served = res.Calls - res.Failed
+	return res, res.score(cs, o, w)
+}
+
+// send makes one call and returns the output tokens of its answer.
+func send(rt http.RoundTripper, path string, i int, c Call) (output int64, ok bool) {
+	req, err := http.NewRequest("POST", "http://box.example"+path, bytes.NewReader(c.Body))
+	if err != nil {
+		return 0, false
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(callHeader, strconv.Itoa(i))
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		return 0, false
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return 0, false
+	}
+	return outputOf(b)
+}
+
+// outputOf is the output tokens that an answer reports.
+func outputOf(body []byte) (tokens int64, ok bool) {
+	var answer struct {
+		Usage struct {
+			Chat     int64 `json:"completion_tokens"`
+			Messages int64 `json:"output_tokens"`
+		}
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return 0, false
+	}
+	return answer.Usage.Chat + answer.Usage.Messages, true
+}
+
+// path is the endpoint that a provider of these options is called at.
+func path(o provider.Options) string {
+	if o.Dialect == provider.AnthropicHeaders {
+		return "/v1/messages"
+	}
+	return "/v1/chat/completions"
+}
+
+// score measures a run against the ideal.
+func (r *Result) score(cs []Call, o provider.Options, w *seen) error {
+	var costs []provider.Cost
+	var of []int
+	var input, output int64 // charged
+	for i, c := range cs {
+		r.Most = max(r.Most, w.attempts[i])
+		if w.admitted[i] < 0 {
+			continue
+		}
+		costs = append(costs, provider.Cost{At: c.At, Prompt: c.Prompt, Cap: c.Cap, Output: w.output[i]})
+		of = append(of, i)
+		r.Span = max(r.Span, w.admitted[i])
+		input += c.Prompt
+		if o.Charge == provider.Estimate {
+			output += c.Cap
+		} else {
+			output += w.output[i]
+		}
+	}
+	ideal, err := provider.IdealTimes(costs, o, w.start)
+	if err != nil {
+		return err
+	}
+	for k, i := range of {
+		r.Ideal = max(r.Ideal, ideal[k])
+		wait := w.admitted[i] - ideal[k]
+		r.Waits = append(r.Waits, wait)
+		if c := cs[i]; c.Tenant > 0 {
+			r.SmallWaits = append(r.SmallWaits, w.admitted[i]-c.At)
+		}
+	}
+	slices.Sort(r.Waits)
+	slices.Sort(r.SmallWaits)
+	for _, at := range w.refused {
+		r.Thirds[min(2, int(3*at/max(r.Span, 1)))]++
+	}
+	if minutes := r.Span.Minutes(); minutes > 0 {
+		if n := float64(o.TPM); n > 0 {
+			r.Used = float64(input+output) / (n * minutes)
+		} else { // apart: the one that binds
+			r.Used = max(float64(input)/(float64(o.InputTPM)*minutes), float64(output)/(float64(o.OutputTPM)*minutes))
+		}
+	}
+	return nil
+}

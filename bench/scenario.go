@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/provider"
+)
+
+// A Scenario is a provider and a load on it.
+type Scenario struct {
+	Name     string
+	Provider provider.Options // Limits, Algorithm, Capacity, Charge and faults; the rest is set by the run
+	Load     Load
+	N        int // calls
+
+	// Told is the token limit that clients are told, if it is not the true one.
+	Told int64
+}
+
+// TPM and RPM are the limits of every scenario: a common first paid tier. The
+// load is such that tokens bind.
+const (
+	TPM = 200_000
+	RPM = 500
+)
+
+// A call takes 300 ms to the first token, and 10 ms for each. The way to the
+// provider takes 5 to 40 ms, and as much back.
+var (
+	latency = provider.Timing{FirstByte: 300 * time.Millisecond, PerToken: 10 * time.Millisecond}
+	wayLow  = 5 * time.Millisecond
+	wayHigh = 40 * time.Millisecond
+)
+
+// options completes the provider's.
+func (s Scenario) options(seed uint64) provider.Options {
+	o := s.Provider
+	if o.Limits == (provider.Limits{}) {
+		o.Limits = provider.Limits{RPM: RPM, TPM: TPM}
+	}
+	if o.RequestAlgorithm == 0 && o.Algorithm == provider.Bucket && o.RequestCapacity == 0 {
+		o.RequestCapacity = o.Capacity
+	}
+	o.Latency = func(provider.Call) provider.Timing { return latency }
+	o.Output = outputs
+	o.Seed = seed
+	o.LedgerSize = 1 // the run keeps its own account
+	return o
+}
+
+// tpm is the limit that drains tokens, in tokens per minute.
+func (s Scenario) tpm() int64 {
+	l := s.options(0).Limits
+	if l.TPM > 0 {
+		return l.TPM
+	}
+	return l.InputTPM + l.OutputTPM
+}
+
+// algorithms are the providers of the scoreboard.
+var algorithms = []struct {
+	name string
+	o    provider.Options
+}{
+	{"bucket of 3 s", provider.Options{Algorithm: provider.Bucket, Capacity: 3 * time.Second}},
+	{"bucket of 10 s", provider.Options{Algorithm: provider.Bucket, Capacity: 10 * time.Second}},
+	{"bucket of 60 s", provider.Options{Algorithm: provider.Bucket, Capacity: 60 * time.Second}},
+	{"fixed minute", provider.Options{Algorithm: provider.FixedMinute}},
+	{"sliding minute", provider.Options{Algorithm: provider.SlidingMinute}},
+	{"slices of 1 s", provider.Options{Algorithm: provider.Slices, Slice: time.Second}},
+}
+
+var charges = []struct {
+	name string
+	c    provider.Charge
+}{
+	{"estimate", provider.Estimate}, {"settle", provider.Settle}, {"actual", provider.Actual},
+}

@@ -1,0 +1,138 @@
+package bench
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+var scoreboard = flag.Bool("scoreboard", false, "play the whole scoreboard and write docs/scoreboard.md and its plots")
+
+// docs is where the scoreboard is written.
+const docs = "../docs"
+
+// TestScoreboard writes the scoreboard. Without -scoreboard it plays a small
+// part, so that the writing is tested, and writes nothing.
+func TestScoreboard(t *testing.T) {
+	scenarios, seeds := boardScenarios(), 3
+	if !*scoreboard {
+		scenarios, seeds = scenarios[4:5], 1
+		scenarios[0].N = 60
+	}
+	rows := make([]Row, len(scenarios)*len(Policies))
+	t.Run("play", func(t *testing.T) {
+		for i, s := range scenarios {
+			for j, p := range Policies {
+				t.Run(fmt.Sprintf("%s/%s/%v/%s", s.provider, s.rule, s.Load, p.Name), func(t *testing.T) {
+					t.Parallel()
+					var rs []Result
+					for seed := range seeds {
+						rs = append(rs, bubble(t, s.Scenario, p, uint64(seed)))
+					}
+					rows[i*len(Policies)+j] = row(s, p.Name, rs)
+				})
+			}
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	var md, quota, waits bytes.Buffer
+	writeBoard(&md, rows)
+	for _, err := range []error{quotaPlot(&quota, rows), waitPlot(&waits, rows)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if md.Len() == 0 || quota.Len() == 0 || waits.Len() == 0 {
+		t.Fatal("nothing was written")
+	}
+	if !*scoreboard {
+		return
+	}
+	if err := os.MkdirAll(docs, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]*bytes.Buffer{"scoreboard.md": &md, "scoreboard-quota.svg": &quota, "scoreboard-waits.svg": &waits} {
+		if err := os.WriteFile(filepath.Join(docs, name), b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func writeBoard(md *bytes.Buffer, rows []Row) {
+	fmt.Fprintf(md, `# Scoreboard
+
+Client policies against provider rules, in virtual time. tripmeter is the real
+package; the provider is internal/provider, which shares no code with it;
+rivals are the techniques, written in bench/rivals.go, and given all that the
+technique allows. Regenerate with
+
+    cd bench && go test -run 'TestBars|TestScoreboard' -scoreboard -timeout 30m
+
+![Throughput against refusals](scoreboard-quota.svg)
+
+![Waits](scoreboard-waits.svg)
+
+## How it is measured
+
+The limits are %d tokens and %d requests a minute, and tokens bind. Prompts are
+log-normal around %d tokens, caps are 128 to 1024, answers log-normal around %d
+and cut at the cap. An answer takes 300 ms and 10 ms a token; the way takes 5 to
+40 ms in each direction. Every policy tries a refused call again until it is
+served.
+
+- **of ideal**: throughput as a share of a client that knows every call, in
+  order, beforehand, and is never refused. For a provider that counts minutes,
+  or holds one, that client sends a minute's tokens in one instant, so a paced
+  one stays behind by up to a minute in a run of three, however well it fills
+  the minutes after. Out of order more can be served than in order: where calls
+  must fit into slices, some policies pass 100.
+- **quota used**: tokens charged, of what the rate allows until the last
+  admission. What was in the bucket at the start comes on top of 100.
+- **429s for 100 calls**: all, also those whose call was served in the end.
+- **too early**: requests that came while a wait that a refusal had named was
+  running. tripmeter's were on their way when it was named.
+- **added wait**: admission after the ideal client's; below zero it came before,
+  out of order.
+`, TPM, RPM, promptMedian, outputMedian)
+	if board.lines != nil {
+		slices.SortFunc(board.lines, func(a, b line) int { return a.order - b.order })
+		fmt.Fprintf(md, "\n## Bars\n\ntripmeter with the right profile, one process, 2000 calls at three times the\ndrain, %d seeds. The worst seed counts, but for the share of 429s, which is of all\ncalls. The bars are in bench/bars_test.go.\n\n", seedsOfABar())
+		fmt.Fprintf(md, "| provider | of ideal %% | quota used %% | 429s %% | by thirds of the run | most in a run | added wait p99 s | most attempts | bar |\n| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | --- |\n")
+		for _, l := range board.lines {
+			fmt.Fprintln(md, l.text)
+		}
+	}
+	for _, l := range []Load{Overload, Bursts, Tenants, Processes} {
+		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Load == l }) {
+			continue
+		}
+		fmt.Fprintf(md, "\n## Load: %v\n", l)
+		switch l {
+		case Bursts:
+			fmt.Fprintf(md, "\nCrowds of 60 calls at one instant.\n")
+		case Tenants:
+			fmt.Fprintf(md, "\nThe hog has ten of twelve calls. All share one budget and one line; the wait of\nthe small ones is their whole wait, from their own arrival.\n")
+		case Processes:
+			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the one that is told\nnothing learns the whole limit from headers in each process.\n")
+		}
+		table(md, rows, l)
+	}
+}
+
+// board collects the bars' lines for the page.
+var board struct {
+	sync.Mutex
+	lines []line
+}
+
+type line struct {
+	order int
+	text  string
+}

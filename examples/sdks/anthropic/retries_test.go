@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+var hello = anthropic.MessageNewParams{
+	Model:     "claude-haiku-4-5",
+	MaxTokens: 50,
+	Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("hello"))},
+}
+
+// client is an SDK client over a Transport over a provider without a socket.
+func client(t *testing.T, p provider.Options, o transport.Options, more ...option.RequestOption) (anthropic.Client, *provider.Provider, *transport.Transport) {
+	t.Helper()
+	p.Key, p.Dialect = box.Key, provider.AnthropicHeaders
+	b, err := provider.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Base = b.RoundTripper()
+	rt, err := transport.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return anthropic.NewClient(append([]option.RequestOption{
+		option.WithBaseURL("http://box/"), option.WithAPIKey(box.Key),
+		option.WithHTTPClient(&http.Client{Transport: rt}),
+	}, more...)...), b, rt
+}
+
+// Two retry layers multiply; each retry of the SDK comes in as a call of its own
+// and is charged. The recipes switch one layer
+// off.
+func TestRetryLayers(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		attempts int  // of tripmeter
+		stop     bool // StopSDKRetries
+		sdk      []option.RequestOption
+		calls    int
+		wire     int
+	}{
+		{"both", 0, false, nil, 3, 9},
+		{"tripmeter alone", 0, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 3},
+		{"tripmeter tells the SDK to stop", 0, true, nil, 1, 3},
+		{"the SDK alone", 1, false, nil, 3, 3},
+		{"neither", 1, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 1},
+	} {
+		for _, kind := range []provider.Kind{provider.Refuse, provider.Overloaded} {
+			t.Run(c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var n box.Count
+					client, p, _ := client(t, provider.Options{},
+						transport.Options{RPM: 600, InputTPM: 80_000, OutputTPM: 20_000, Attempts: c.attempts, StopSDKRetries: c.stop, Trace: n.Trace()}, c.sdk...)
+					for range 20 {
+						p.Script(provider.Step{Kind: kind, RetryAfter: 20 * time.Second})
+					}
+					_, err := client.Messages.New(t.Context(), hello)
+					var refused *anthropic.Error
+					if !errors.As(err, &refused) || refused.StatusCode != http.StatusTooManyRequests && refused.StatusCode != 529 {
+						t.Fatalf("not the provider's refusal: %v", err)
+					}
+					s := p.Stats()
+					if n.Calls != c.calls || n.Wire != c.wire || s.Requests != int64(c.wire) || n.Charged != int64(c.wire) {
+						t.Errorf("calls %d, wire %d (the provider saw %d), charged %d; want %d calls, %d of the rest", n.Calls, n.Wire, s.Requests, n.Charged, c.calls, c.wire)
+					}
+					if want := []string{"0", "1", "2"}[:c.calls]; !slices.Equal(n.Retries, want) {
+						t.Errorf("retry counts of the calls: %q, want %q", n.Retries, want)
+					}
+					if s.Early != 0 {
+						t.Errorf("%d attempts before Retry-After", s.Early)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The SDK takes a call that was never sent for a broken connection, and tries
+// again what no wait can mend; nothing leaves. Its retries off, it does not.
+func TestNotSent(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sdk  []option.RequestOption
+		want int
+	}{
+		{"retries on", nil, 3},
+		{"retries off", []option.RequestOption{option.WithMaxRetries(0)}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n box.Count
+				client, p, _ := client(t, provider.Options{}, transport.Options{OutputTPM: 20, Trace: n.Trace()}, c.sdk...)
+				_, err := client.Messages.New(t.Context(), hello)
+				if !errors.Is(err, limit.ErrTooLarge) {
+					t.Fatalf("%v, want ErrTooLarge", err)
+				}
+				if strings.Contains(err.Error(), box.Key) {
+					t.Error("the key is in the error")
+				}
+				if n.NotSent != c.want || n.Charged != 0 || p.Stats().Requests != 0 {
+					t.Errorf("not sent %d, want %d; charged %d, on the wire %d", n.NotSent, c.want, n.Charged, p.Stats().Requests)
+				}
+			})
+		})
+	}
+}
+
+// Asked for an hour, the SDK sleeps an hour. Tripmeter hands the refusal over at
+// once when it asks for more than Retry.MaxWait, a minute by default; the SDK
+// then still sleeps, unless its retries are off.
+func TestLongRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sdk  []option.RequestOption
+		took time.Duration
+	}{
+		{"retries on", nil, time.Hour},
+		{"retries off", []option.RequestOption{option.WithMaxRetries(0)}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, p, _ := client(t, provider.Options{}, transport.Options{}, c.sdk...)
+				p.Script(provider.Step{Kind: provider.Refuse, RetryAfter: time.Hour})
+				start := time.Now()
+				_, err := client.Messages.New(t.Context(), hello)
+				took := time.Since(start)
+				if (err == nil) != (c.took > 0) || took < c.took || c.took == 0 && took != 0 || p.Stats().Early != 0 {
+					t.Errorf("%v after %v, %d early, want %v", err, took, p.Stats().Early, c.took)
+				}
+			})
+		})
+	}
+}
+
+// A stream keeps its place in flight until it was read to its end, or is closed:
+// a loop that is left early needs Close.
+func TestStreamGivesItsPlaceBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n box.Count
+		client, _, rt := client(t, provider.Options{Output: provider.Constant(30)}, transport.Options{MaxInFlight: 1, Trace: n.Trace()})
+		whole := client.Messages.NewStreaming(t.Context(), hello)
+		for whole.Next() {
+		}
+		if err := whole.Err(); err != nil || rt.Snapshot().InFlight != 0 {
+			t.Fatalf("in flight %d after the end; %v", rt.Snapshot().InFlight, err)
+		}
+		if n.Reported != 1 || n.Output != 30 {
+			t.Errorf("%d streams reported usage, %d tokens charged for output", n.Reported, n.Output)
+		}
+
+		left := client.Messages.NewStreaming(t.Context(), hello)
+		if !left.Next() || rt.Snapshot().InFlight != 1 {
+			t.Fatalf("in flight %d in the stream; %v", rt.Snapshot().InFlight, left.Err())
+		}
+		left.Close()
+		if n := rt.Snapshot().InFlight; n != 0 {
+			t.Fatalf("in flight %d after Close", n)
+		}
+	})
+}

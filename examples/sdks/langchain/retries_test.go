@@ -1,0 +1,35 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/tmc/langchaingo/llms"
+	"github.com/tmc/langchaingo/llms/openai"
+	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// The SDK has no retries: nothing to switch off.
+func TestNoRetriesOfItsOwn(t *testing.T) {
+	for _, attempts := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var n box.Count
+			rt, err := transport.New(transport.Options{Base: box.Overloaded{}, RPM: 600, Attempts: attempts, Trace: n.Trace()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			llm, err := openai.New(openai.WithToken(box.Key), openai.WithModel("m"), openai.WithHTTPClient(&http.Client{Transport: rt}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := llms.GenerateFromSinglePrompt(t.Context(), llm, "hello"); err == nil {
+				t.Fatal("no error from a server that is overloaded")
+			}
+			if n.Calls != 1 || n.Wire != attempts || n.Charged != int64(attempts) {
+				t.Errorf("calls %d, wire %d, charged %d; want 1 call, %d of the rest", n.Calls, n.Wire, n.Charged, attempts)
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package transport_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// ruled is a profile whose charge rule is c and whose prompts are counted as
+// the provider in the box counts them.
+func ruled(c estimate.Charge) profile.Profile {
+	p := profile.Unknown()
+	p.Name = "box"
+	p.Rule = estimate.Rule{Charge: c, ReserveCap: c != estimate.ChargeActual, PromptByChars: true}
+	return p
+}
+
+// chatOf is a chat of about so many prompt tokens.
+func chatOf(i, prompt, most int) string {
+	return fmt.Sprintf(`{"model":"box","max_tokens":%d,"messages":[{"role":"user","content":"%d %s"}]}`, most, i, strings.Repeat("abc ", prompt))
+}
+
+// offer sends n calls of mixed sizes, one each interval, and waits for all.
+func offer(c *http.Client, n int, every time.Duration) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { post(c, chatOf(i, 100+i*37%400, 200+i*53%800)) })
+		time.Sleep(every)
+	}
+	all.Wait()
+}
+
+// Every right rule is left alone, every wrong one is found out where the
+// headers can tell, and with FollowRule the wrong one is changed for the right.
+func TestDoubt(t *testing.T) {
+	rules := map[estimate.Charge]provider.Charge{
+		estimate.ChargeEstimate: provider.Estimate,
+		estimate.ChargeSettle:   provider.Settle,
+		estimate.ChargeActual:   provider.Actual,
+	}
+	algorithms := map[string]provider.Algorithm{
+		"bucket": provider.Bucket, "fixed minute": provider.FixedMinute, "sliding minute": provider.SlidingMinute,
+	}
+	for name, algorithm := range algorithms {
+		for mine := range rules {
+			for truth, charge := range rules {
+				t.Run(fmt.Sprintf("%s by %v, profile %v", name, truth, mine), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						p := box(t, provider.Options{
+							Limits: provider.Limits{TPM: 120_000}, Algorithm: algorithm, Charge: charge, Capacity: time.Minute,
+							Output:  provider.Uniform(20, 300),
+							Latency: func(provider.Call) provider.Timing { return provider.Timing{FirstByte: 2 * time.Second} },
+						})
+						var told []string
+						rt := gate(t, transport.Options{
+							Base: p.RoundTripper(), TPM: 120_000, Provider: ruled(mine), Attempts: 10,
+							Trace: transport.Trace{Doubted: func(profile, seen string) { told = append(told, profile+" "+seen) }},
+						})
+						offer(&http.Client{Transport: rt}, 400, 200*time.Millisecond)
+						switch {
+						case mine == truth && len(told) > 0:
+							t.Errorf("a right rule is doubted: %q", told)
+						case mine == truth || algorithm == provider.SlidingMinute:
+						case mine == estimate.ChargeEstimate && algorithm == provider.Bucket:
+							// We send so little that the bucket is always full.
+							if len(told) > 0 && told[0] != mine.String()+" "+truth.String() {
+								t.Errorf("told %q", told)
+							}
+						case len(told) != 1 || told[0] != mine.String()+" "+truth.String():
+							t.Errorf("told %q; want once that %v looks like %v", told, mine, truth)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// With FollowRule the rule changes, and with it what calls are charged.
+func TestFollowRule(t *testing.T) {
+	after := map[bool]int64{}
+	for _, follow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := box(t, provider.Options{
+				Limits: provider.Limits{TPM: 120_000}, Capacity: 20 * time.Second, Charge: provider.Estimate, Output: provider.Uniform(20, 300),
+			})
+			rt := gate(t, transport.Options{
+				Base: p.RoundTripper(), TPM: 120_000, Provider: ruled(estimate.ChargeSettle), Attempts: 10, FollowRule: follow,
+			})
+			c := &http.Client{Transport: rt}
+			offer(c, 200, 200*time.Millisecond)
+			first := p.Stats().Refused
+			offer(c, 400, 200*time.Millisecond)
+			second := p.Stats().Refused - first
+			after[follow] = second
+			t.Logf("follow %v: %d refused, then %d", follow, first, second)
+		})
+	}
+	if after[true] > 1 || after[false] <= after[true] {
+		t.Errorf("%d refused with the rule followed, %d without", after[true], after[false])
+	}
+}
+
+// A rule that leaves the cap out, such as that of OpenAI's headers, is a rule
+// too: it is compared as it is, not with the cap.
+func TestDoubtKnowsARuleWithoutTheCap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{
+			Limits: provider.Limits{TPM: 60_000}, Charge: provider.PromptOnly, Output: provider.Uniform(20, 300),
+		})
+		prof := ruled(estimate.ChargeEstimate)
+		prof.Rule.ReserveCap = false
+		rt := gate(t, transport.Options{
+			Base: p.RoundTripper(), TPM: 60_000, Provider: prof,
+			Trace: transport.Trace{Doubted: func(profile, seen string) { t.Errorf("%s is taken for %s", profile, seen) }},
+		})
+		offer(&http.Client{Transport: rt}, 300, 200*time.Millisecond)
+	})
+}

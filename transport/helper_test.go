@@ -1,0 +1,265 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/rttest"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// slow are limits that earn nothing while a test runs, so that what is missing
+// from them is what was charged. Their windows are too long for a pause or a
+// drain to empty them.
+func slow(requests, tokens int64) []limit.Limit {
+	r := limit.Rate{N: 1, Window: 700 * time.Hour}
+	return []limit.Limit{
+		{Name: "requests", Unit: limit.Requests, Rate: r, Burst: requests},
+		{Name: "input", Unit: limit.Input, Rate: r, Burst: tokens},
+		{Name: "output", Unit: limit.Output, Rate: r, Burst: tokens},
+	}
+}
+
+// spent is what is missing from slow limits.
+func spent(rt *transport.Transport) (c limit.Cost) {
+	for _, l := range rt.Snapshot().Limits {
+		n := l.Capacity - l.Credit + l.Debt
+		switch l.Name { // others have been learned from headers
+		case "requests":
+			c.Requests = n
+		case "input":
+			c.Input = n
+		case "output":
+			c.Output = n
+		}
+	}
+	return c
+}
+
+// books collects what the hooks say of the ledger.
+type books struct {
+	mu       sync.Mutex
+	granted  int
+	answered int
+	refused  int
+	settled  []transport.Settlement
+	total    limit.Cost
+}
+
+func (b *books) trace() transport.Trace {
+	return transport.Trace{
+		Granted:  func(*http.Request, limit.Cost, time.Duration) { b.count(&b.granted) },
+		Refused:  func(*http.Request, error) { b.count(&b.refused) },
+		Answered: func(transport.Attempt) { b.count(&b.answered) },
+		Settled: func(s transport.Settlement) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.settled = append(b.settled, s)
+			b.total.Requests += s.Charged.Requests
+			b.total.Input += s.Charged.Input
+			b.total.Output += s.Charged.Output
+		},
+	}
+}
+
+func (b *books) count(n *int) {
+	b.mu.Lock()
+	*n++
+	b.mu.Unlock()
+}
+
+// balanced fails the test unless nothing is open, every grant was settled once,
+// and the limiter holds exactly what the settlements say.
+func (b *books) balanced(t *testing.T, rt *transport.Transport) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := rt.Snapshot(); s.InFlight != 0 || s.Open != 0 || s.Waiting != 0 {
+		t.Errorf("in flight %d, open %d, waiting %d", s.InFlight, s.Open, s.Waiting)
+	}
+	if b.granted != len(b.settled) {
+		t.Errorf("%d granted, %d settled", b.granted, len(b.settled))
+	}
+	if got := spent(rt); got != b.total {
+		t.Errorf("the limiter is short of %v, the settlements say %v", got, b.total)
+	}
+}
+
+// A wire is a base in memory that answers by a script, one word an attempt. The
+// last word goes on.
+type wire struct {
+	mu     sync.Mutex
+	script []string
+	bodies []string // as they arrived
+	at     []time.Time
+	usage  string // the usage object of a "200"
+}
+
+var (
+	errDial  = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+)
+
+func script(words string) *wire {
+	return &wire{script: strings.Fields(words), usage: `{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}`}
+}
+
+func (w *wire) next(r *http.Request) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	word := w.script[0]
+	if len(w.script) > 1 {
+		w.script = w.script[1:]
+	}
+	w.at = append(w.at, time.Now())
+	if word != "dial" {
+		w.bodies = append(w.bodies, string(rttest.Drain(r)))
+	} else if r.Body != nil {
+		r.Body.Close()
+	}
+	return word
+}
+
+func (w *wire) attempts() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.at)
+}
+
+// RoundTrip answers by the next word:
+//
+//	dial      nobody listens
+//	reset     the connection breaks after the body was read
+//	hang      nothing comes until the context ends
+//	200       a whole answer with usage
+//	bare      a whole answer without usage
+//	cut       a stream of three deltas that breaks off
+//	long      the same, of 6000 bytes of text
+//	usage-cut a stream in Anthropic's form, cut after its first usage
+//	stall     a stream that stands still until it is closed or the context ends
+//	panic     the base panics
+//	101       an upgrade
+//	NNN       that status with an error body
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	const sse, delta = "text/event-stream", `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"%s"}}]}` + "\n\n"
+	switch word := w.next(r); word {
+	case "dial":
+		return nil, errDial
+	case "reset":
+		return nil, errReset
+	case "hang":
+		<-r.Context().Done()
+		return nil, context.Cause(r.Context())
+	case "200", "bare":
+		usage := w.usage
+		if word == "bare" {
+			usage = "null"
+		}
+		return response(r, 200, "application/json", `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}],"usage":`+usage+`}`), nil
+	case "cut", "long":
+		text := "Hello"
+		if word == "long" {
+			text = strings.Repeat("Hello ", 333)
+		}
+		resp := response(r, 200, sse, strings.Repeat(fmt.Sprintf(delta, text), 3))
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(resp.Body, broken{errReset}), resp.Body}
+		return resp, nil
+	case "usage-cut":
+		return response(r, 200, sse, "event: message_start\ndata: "+
+			`{"type":"message_start","message":{"type":"message","role":"assistant","usage":{"input_tokens":11,"output_tokens":1}}}`+"\n\n"), nil
+	case "stall":
+		resp := response(r, 200, sse, "")
+		resp.Body = newStalled(r.Context(), fmt.Sprintf(delta, "Hello"))
+		return resp, nil
+	case "panic":
+		panic("the base")
+	case "101":
+		resp := response(r, 101, "", "")
+		resp.Body = struct {
+			io.ReadCloser
+			io.Writer
+		}{resp.Body, io.Discard}
+		return resp, nil
+	default:
+		var status int
+		if _, err := fmt.Sscan(word, &status); err != nil {
+			return nil, fmt.Errorf("script: %q is no word", word)
+		}
+		return response(r, status, "application/json", `{"error":{"message":"no","type":"server_error"}}`), nil
+	}
+}
+
+func response(r *http.Request, status int, contentType, body string) *http.Response {
+	resp := rttest.Response(r, status, nil, body)
+	if contentType != "" {
+		resp.Header.Set("Content-Type", contentType)
+	}
+	return resp
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// stalled gives its text and then nothing until it is closed or ctx ends.
+type stalled struct {
+	ctx    context.Context
+	text   io.Reader
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newStalled(ctx context.Context, text string) *stalled {
+	return &stalled{ctx: ctx, text: strings.NewReader(text), closed: make(chan struct{})}
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if n, err := s.text.Read(p); err == nil {
+		return n, nil
+	}
+	select {
+	case <-s.closed:
+		return 0, errors.New("read on closed body")
+	case <-s.ctx.Done():
+		return 0, context.Cause(s.ctx)
+	}
+}
+
+func (s *stalled) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// ask makes a POST of a chat through rt.
+func ask(t testing.TB, ctx context.Context, body string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", "https://api.example.com/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return req
+}
+
+// finish reads a response to its end and closes it.
+func finish(resp *http.Response, err error) (status int, body string, e error) {
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}

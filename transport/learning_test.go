@@ -1,0 +1,529 @@
+package transport_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/retry"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// Nothing is configured: the first answer teaches the limit, and the very next
+// call is held to it.
+func TestLearnsFromTheFirstAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600, TPM: 60_000}, Capacity: 10 * time.Second, Charge: provider.Estimate})
+		prof := ruled(estimate.ChargeEstimate)
+		prof.Linear = true
+		var changes []string
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), Provider: prof, Trace: transport.Trace{
+			LimitChanged: func(old, now limit.Limit) { changes = append(changes, fmt.Sprint(old.Rate.N, " ", now.Rate)) },
+		}})
+		c := &http.Client{Transport: rt}
+		if n := len(rt.Snapshot().Limits); n != 0 {
+			t.Fatalf("%d limits before the first answer", n)
+		}
+		post(c, chatOf(0, 100, 100))
+		if l := state(t, rt, tokenLimit); l.Rate != limit.PerMinute(60_000) {
+			t.Errorf("learned %v", l.Rate)
+		}
+		if l := state(t, rt, requestLimit); l.Rate != limit.PerMinute(600) {
+			t.Errorf("learned %v", l.Rate)
+		}
+		offer(c, 300, 50*time.Millisecond)
+		if s := p.Stats(); s.Refused > 0 {
+			t.Errorf("%d refused after the first answer", s.Refused)
+		}
+		if want := []string{"0 600/1m0s", "0 60000/1m0s"}; len(changes) != 2 || changes[0] != want[0] || changes[1] != want[1] {
+			t.Errorf("LimitChanged told %q; want %q", changes, want)
+		}
+	})
+}
+
+// The provider halves its limit: at most the calls already on their way are
+// refused. Raised again, a learned limit follows, a configured one too, but
+// never above what was configured.
+func TestLimitHalvedIsFollowedDown(t *testing.T) {
+	for _, configured := range []int64{0, 60_000, 45_000} {
+		t.Run(fmt.Sprint("configured ", configured), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := box(t, provider.Options{Limits: provider.Limits{TPM: 60_000}, Capacity: 10 * time.Second, Charge: provider.Estimate})
+				prof := ruled(estimate.ChargeEstimate)
+				prof.Linear = true
+				rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: configured, Provider: prof, Attempts: 5})
+				c := &http.Client{Transport: rt}
+				set := func(tpm int64) {
+					if err := p.SetLimits(provider.Limits{TPM: tpm}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := func(n int64) {
+					t.Helper()
+					if l := state(t, rt, tokenLimit); l.Rate != limit.PerMinute(n) {
+						t.Errorf("rate %v; want %d a minute", l.Rate, n)
+					}
+				}
+				ceiling := func(n int64) int64 {
+					if configured > 0 {
+						return min(n, configured)
+					}
+					return n
+				}
+				offer(c, 60, 100*time.Millisecond)
+				want(ceiling(60_000))
+				set(30_000)
+				offer(c, 60, 100*time.Millisecond)
+				want(30_000)
+				if s := p.Stats(); s.Refused > 2 {
+					t.Errorf("%d refused", s.Refused)
+				}
+				set(200_000)
+				offer(c, 20, 100*time.Millisecond)
+				want(ceiling(200_000))
+			})
+		})
+	}
+}
+
+// Whatever headers say, credit never rises by them and the rate never passes
+// what was configured.
+func TestNoHeaderRaisesAnything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		values := []string{"", "0", "-1", "1", "59999", "60000", "60001", "9223372036854775807", "99999999999999999999", "1e9", "banana", "60000, 60000;w=60", " 60000 "}
+		resets := []string{"", "0s", "1ms", "6m0s", "30", "-5", "2000-01-01T00:00:30Z", "1790000000"}
+		r := rand.New(rand.NewPCG(1, 1))
+		s := &scripted{pick: func(int, *http.Request) reply {
+			one := func(of []string) string { return of[r.IntN(len(of))] }
+			return quota(one(values), one(values), one(resets)).with(
+				"x-ratelimit-limit-requests", one(values), "x-ratelimit-remaining-requests", one(values), "x-ratelimit-reset-requests", one(resets),
+				"anthropic-ratelimit-input-tokens-limit", one(values), "ratelimit-limit", one(values), "ratelimit", one(values))
+		}}
+		rt := gate(t, transport.Options{Base: s, RPM: 600, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		top := map[string]int64{tokenLimit: 60_000, requestLimit: 600}
+		for i := range 2000 {
+			before := rt.Snapshot()
+			start := time.Now()
+			post(c, chatOf(i, 10, 10))
+			took := time.Since(start)
+			for _, was := range before.Limits {
+				is := state(t, rt, was.Name)
+				if n := top[was.Name]; n > 0 && is.Rate.N > n {
+					t.Fatalf("%s: the rate rose to %d", was.Name, is.Rate.N)
+				}
+				// What the old rate or the new one could earn meanwhile, and no more.
+				earned := max(was.Rate.N, is.Rate.N)*int64(took)/int64(was.Rate.Window) + 1
+				if balance(is) > balance(was)+earned {
+					t.Fatalf("%s: credit rose from %d to %d in %v", was.Name, balance(was), balance(is), took)
+				}
+			}
+			time.Sleep(time.Duration(r.Int64N(int64(50 * time.Millisecond))))
+		}
+	})
+}
+
+// Each case is one answer and the balance of the tokens right after it. The
+// limit is 60,000 a minute, with a full 10 s; the call costs 200.
+func TestReadings(t *testing.T) {
+	const full = 10_000 - 200
+	for name, tc := range map[string]struct {
+		r    reply
+		want int64
+	}{
+		"missing":                  {reply{200, nil, ok}, full},
+		"usable":                   {quota("60000", "5000", "1s"), 4950}, // what was shown, less 250 ms
+		"B033 text":                {quota("60000", "banana", "1s"), full},
+		"negative sentinel":        {quota("-1", "-1", "0"), full},
+		"above the limit":          {quota("60000", "70000", "1s"), full},
+		"swapped with requests":    {quota("600", "500", "1s").with("x-ratelimit-limit-requests", "60000", "x-ratelimit-remaining-requests", "59000"), full},
+		"another period's limit":   {quota("1000000", "5", "12h0m0s"), full},
+		"B037 unsuffixed, no unit": {reply{200, map[string]string{"x-ratelimit-limit": "10", "x-ratelimit-remaining": "0", "x-ratelimit-burst": "10"}, ok}, full},
+		"Retry-After on a 200":     {quota("60000", "", "").with("retry-after", "30"), full},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				prof := ruled(estimate.ChargeEstimate)
+				prof.Linear = true
+				rt := gate(t, transport.Options{Base: &scripted{answer: tc.r}, TPM: 60_000, Provider: prof})
+				start := time.Now()
+				status, _, err := post(&http.Client{Transport: rt}, chatOf(1, 97, 100))
+				if status != 200 || err != nil {
+					t.Fatal(status, err)
+				}
+				if got := balance(state(t, rt, tokenLimit)); got != tc.want {
+					t.Errorf("balance %d; want %d", got, tc.want)
+				}
+				if took := time.Since(start); took > 0 || rt.Snapshot().PausedUntil.After(start) {
+					t.Errorf("took %v, paused until %v", took, rt.Snapshot().PausedUntil)
+				}
+			})
+		})
+	}
+}
+
+// A balance that comes late belongs to its sending: what was refilled since is
+// not thrown away, what left since is not forgotten, and an older answer that
+// comes after a younger one takes nothing more.
+func TestStaleAndOutOfOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []reply{
+			quota("60000", "59800", "200ms"), // shows that it holds the minute
+			quota("60000", "5000", "55s"), quota("60000", "4000", "56s"),
+		}
+		delays := []time.Duration{0, 8 * time.Second, time.Second}
+		s := &scripted{
+			pick:  func(n int, _ *http.Request) reply { return answers[n-1] },
+			delay: func(n int) time.Duration { return delays[n-1] },
+		}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		var all sync.WaitGroup
+		send := func(i int) { all.Go(func() { post(c, chatOf(i, 97, 100)) }) }
+		after := func(d time.Duration, want int64) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if got := balance(state(t, rt, tokenLimit)); got != want {
+				t.Errorf("balance %d; want %d", got, want)
+			}
+		}
+		send(1)
+		after(time.Minute, 10_000)
+		send(2) // t = 0: 5000 left then, says the answer at 8 s
+		after(time.Second, 10_000)
+		send(3) // t = 1 s: 4000 left then, says the answer at 2 s
+		after(0, 9_800)
+		after(time.Second, 5_000) // 4000 and a second; not 4000
+		// The older answer: 5000, and 8 s, less the 200 of the third call. The
+		// younger one's 4000 and 7 s are more: nothing is taken.
+		after(6*time.Second, 10_000)
+		all.Wait()
+	})
+}
+
+// The same the other way about: the old balance is the lower one, and counts
+// with all that was refilled and left since.
+func TestStaleButLower(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []reply{quota("60000", "59800", "200ms"), quota("60000", "0", "60s"), quota("60000", "40000", "1s")}
+		delays := []time.Duration{0, 5 * time.Second, time.Second}
+		s := &scripted{
+			pick:  func(n int, _ *http.Request) reply { return answers[n-1] },
+			delay: func(n int) time.Duration { return delays[n-1] },
+		}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		post(c, chatOf(1, 97, 100))
+		time.Sleep(time.Minute)
+		var all sync.WaitGroup
+		all.Go(func() { post(c, chatOf(2, 97, 100)) })
+		time.Sleep(time.Second)
+		all.Go(func() { post(c, chatOf(3, 97, 100)) })
+		all.Wait()
+		if got := balance(state(t, rt, tokenLimit)); got != 5000-200 {
+			t.Errorf("balance %d; want the 5 s since, less the third call", got)
+		}
+	})
+}
+
+// A 429 with no field at all: the retry layer's own wait holds everybody, and
+// nobody else has credit when it ends.
+func TestBareRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: reply{429, nil, ""}, then: reply{200, nil, ok}}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		var all sync.WaitGroup
+		all.Go(func() { post(c, chatOf(1, 97, 100)) })
+		synctest.Wait()
+		if rt.Snapshot().PausedUntil.IsZero() {
+			t.Error("not paused")
+		}
+		all.Go(func() { post(c, chatOf(2, 97, 100)) })
+		all.Wait()
+		if d := s.gap(); d < retry.DefaultMinBackoff {
+			t.Errorf("again after %v", d)
+		}
+		if d := s.at[2].Sub(s.at[1]); d < 199*time.Millisecond {
+			t.Errorf("the next %v behind the retry; want what 200 tokens take", d)
+		}
+	})
+}
+
+// Groq shows requests of a day beside tokens of a minute. They are never mixed:
+// a refused minute leaves the day alone, and an empty day the minute.
+func TestGroqDayAndMinute(t *testing.T) {
+	prof, found := profile.ByName("groq")
+	if !found {
+		t.Fatal("no groq profile")
+	}
+	const dayLimit = "requests per day"
+	fields := func(status int, requests, tokens, wait string) reply {
+		r := quota("18000", tokens, "7.66s").with("x-ratelimit-limit-requests", "14400", "x-ratelimit-remaining-requests", requests, "x-ratelimit-reset-requests", "2m59.56s")
+		if wait != "" {
+			r = r.with("retry-after", wait)
+		}
+		r.status = status
+		return r
+	}
+	t.Run("learned apart", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			rt := gate(t, transport.Options{Base: &scripted{answer: fields(200, "14370", "1000", "")}, Provider: prof})
+			post(&http.Client{Transport: rt}, chatOf(1, 97, 100))
+			if l := state(t, rt, dayLimit); l.Rate != limit.PerDay(14400) || balance(l) > 14370 || balance(l) < 14000 {
+				t.Errorf("%+v", l)
+			}
+			if l := state(t, rt, tokenLimit); l.Rate != limit.PerMinute(18000) || balance(l) > 1000 {
+				t.Errorf("%+v", l)
+			}
+			if n := len(rt.Snapshot().Limits); n != 2 {
+				t.Errorf("%d limits", n)
+			}
+		})
+	})
+	t.Run("a refused minute", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{pick: func(n int, _ *http.Request) reply {
+				if n == 2 {
+					return fields(429, "14369", "10", "2")
+				}
+				return fields(200, "14370", "1000", "")
+			}}
+			rt := gate(t, transport.Options{Base: s, Provider: prof})
+			c := &http.Client{Transport: rt}
+			for i := range 3 {
+				post(c, chatOf(i, 18, 20))
+			}
+			if l := state(t, rt, dayLimit); balance(l) < 14000 {
+				t.Errorf("a minute's refusal took the day: %+v", l)
+			}
+		})
+	})
+	t.Run("an empty day", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			body := `{"error":{"message":"Rate limit reached for model in organization on requests per day (RPD): Limit 14400, Used 14400, Requested 1. Please try again in 6s.","type":"requests","code":"rate_limit_exceeded"}}`
+			s := &scripted{pick: func(n int, _ *http.Request) reply {
+				if n == 2 {
+					r := fields(429, "0", "18000", "120")
+					r.body = body
+					return r
+				}
+				return fields(200, "14370", "18000", "")
+			}}
+			rt := gate(t, transport.Options{Base: s, Provider: prof})
+			c := &http.Client{Transport: rt}
+			post(c, chatOf(1, 18, 20))
+			post(c, chatOf(2, 18, 20)) // 120 s is more than the default ceiling: handed over
+			if l := state(t, rt, dayLimit); balance(l) > 0 {
+				t.Errorf("the day has %d left", balance(l))
+			}
+		})
+	})
+}
+
+// Reports of users, by their number: what a Retry-After says is kept by the
+// retry and by everybody else, in every spelling.
+func TestRetryAfterSpellings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		header     []string
+		body       string
+		low, below time.Duration
+	}{
+		"B024 a date":                      {header: []string{"Retry-After", "Sat, 01 Jan 2000 00:00:05 GMT"}, low: 5 * time.Second, below: 7 * time.Second},
+		"B024 a date of 1850":              {header: []string{"Retry-After", "Saturday, 01-Jan-00 00:00:05 GMT"}, low: 5 * time.Second, below: 7 * time.Second},
+		"B024 a date of C":                 {header: []string{"Retry-After", "Sat Jan  1 00:00:05 2000"}, low: 5 * time.Second, below: 7 * time.Second},
+		"B025 seconds are seconds":         {header: []string{"Retry-After", "2"}, low: 2 * time.Second, below: 4 * time.Second},
+		"B026 a fraction":                  {header: []string{"Retry-After", "1.5"}, low: 1500 * time.Millisecond, below: 4 * time.Second},
+		"B027 a sign is unknown":           {header: []string{"Retry-After", "+3"}, low: retry.DefaultMinBackoff, below: 2 * time.Second},
+		"B027 a unit is unknown":           {header: []string{"Retry-After", "3s"}, low: retry.DefaultMinBackoff, below: 2 * time.Second},
+		"B027 an exponent is unknown":      {header: []string{"Retry-After", "1e3"}, low: retry.DefaultMinBackoff, below: 2 * time.Second},
+		"B027 spaces are not":              {header: []string{"Retry-After", " 3 "}, low: 3 * time.Second, below: 5 * time.Second},
+		"B029 only in the text":            {body: `{"error":{"message":"Requests to the model have exceeded the rate limit. Please retry after 33 seconds."}}`, low: 33 * time.Second, below: 35 * time.Second},
+		"B030 the later of the exhausted":  {header: []string{"x-ratelimit-limit-tokens", "60000", "x-ratelimit-remaining-tokens", "0", "x-ratelimit-reset-tokens", "50s", "x-ratelimit-remaining-requests", "5", "x-ratelimit-reset-requests", "2s"}, low: 50 * time.Second, below: 52 * time.Second},
+		"B031 an instant, not a year":      {header: []string{"anthropic-ratelimit-tokens-limit", "60000", "anthropic-ratelimit-tokens-remaining", "0", "anthropic-ratelimit-tokens-reset", "2000-01-01T00:00:30Z"}, low: 30 * time.Second, below: 32 * time.Second},
+		"B032 a duration with minutes":     {header: []string{"x-ratelimit-limit-requests", "10", "x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "0m40s"}, low: 40 * time.Second, below: 42 * time.Second},
+		"B037 unsuffixed beside the order": {header: []string{"Retry-After", "1", "x-ratelimit-remaining", "0", "x-ratelimit-burst", "10"}, low: time.Second, below: 3 * time.Second},
+		"B038 small reset":                 {header: []string{"x-ratelimit-limit", "10", "x-ratelimit-remaining", "0", "x-ratelimit-reset", "30"}, low: 30 * time.Second, below: 32 * time.Second},
+		// 30 s after the first call, which comes at the start of 2003.
+		"B038 reset of the epoch": {header: []string{"x-ratelimit-limit", "10", "x-ratelimit-remaining", "0", "x-ratelimit-reset", "1041379230"}, low: 30 * time.Second, below: 32 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if strings.Contains(name, "epoch") {
+					time.Sleep(time.Until(time.Unix(1041379200, 0)))
+				}
+				s := &scripted{answer: reply{status: 429, body: tc.body}.with(tc.header...), then: reply{200, nil, ok}}
+				rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+				c := &http.Client{Transport: rt}
+				var all sync.WaitGroup
+				for i := range 3 {
+					all.Go(func() { post(c, chatOf(i, 97, 100)) })
+					synctest.Wait()
+				}
+				all.Wait()
+				if d := s.gap(); d < tc.low || d > tc.below {
+					t.Errorf("the second request leaves after %v; want %v to %v", d, tc.low, tc.below)
+				}
+				if len(s.at) != 4 {
+					t.Errorf("%d requests; want 4", len(s.at))
+				}
+			})
+		})
+	}
+}
+
+// B028: an integer beyond every clock is obeyed by handing the refusal over,
+// and while it runs nothing leaves.
+func TestB028_OverflowNeverLoops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: reply{status: 429}.with("Retry-After", "9223372036854775807"), then: reply{200, nil, ok}}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, MaxWait: time.Minute, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		if status, _, err := post(c, chatOf(1, 97, 100)); status != 429 || err != nil {
+			t.Errorf("%d, %v; want the 429", status, err)
+		}
+		for range 5 {
+			if _, _, err := post(c, chatOf(2, 97, 100)); err == nil {
+				t.Error("sent during the pause")
+			}
+		}
+		if len(s.at) != 1 {
+			t.Errorf("%d requests", len(s.at))
+		}
+	})
+}
+
+// B034: what the provider says reaches the caller, on errors too.
+func TestB034_HeadersReachTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: quota("60000", "0", "6m0s").with("retry-after", "300", "x-request-id", "req_1")}
+		s.answer.status = 429
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		resp, err := (&http.Client{Transport: rt}).Post("http://box/v1/chat/completions", "application/json", strings.NewReader(chatOf(1, 97, 100)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		for k, v := range s.answer.header {
+			if resp.Header.Get(k) != v {
+				t.Errorf("%s is %q; want %q", k, resp.Header.Get(k), v)
+			}
+		}
+	})
+}
+
+// B035: a stream's header lowers credit when it comes, not at its end.
+func TestB035_LoweredBeforeTheStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{
+			Limits: provider.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: provider.Estimate, StartSpent: 99, Output: provider.Constant(60),
+			Latency: func(provider.Call) provider.Timing { return provider.Timing{PerToken: time.Second} },
+		})
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		body := strings.Replace(chatOf(1, 97, 100), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
+		resp, err := (&http.Client{Transport: rt}).Post("http://box/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := balance(state(t, rt, tokenLimit)); got > 1000 {
+			t.Errorf("credit is %d while the stream runs, the provider has 400", got)
+		}
+		resp.Body.Close()
+	})
+}
+
+// B036: what was left at one instant does not block for ever.
+func TestB036_OldReadingExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: quota("60000", "0", "1m0s")}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		post(c, chatOf(1, 97, 100))
+		if got := balance(state(t, rt, tokenLimit)); got != 0 {
+			t.Errorf("balance %d; want none", got)
+		}
+		start := time.Now()
+		post(c, chatOf(2, 97, 100))
+		if d := time.Since(start); d != 200*time.Millisecond {
+			t.Errorf("the next left after %v; want what 200 tokens take", d)
+		}
+	})
+}
+
+// B102: a refusal of one budget does not stop another; an exhausted account is
+// not tried again, and takes nothing from the balance.
+func TestB102_ScopeOfARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &scripted{answer: reply{status: 429}.with("Retry-After", "20"), then: reply{200, nil, ok}}
+		y := &scripted{answer: reply{200, nil, ok}}
+		one := gate(t, transport.Options{Base: x, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		two := gate(t, transport.Options{Base: y, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		var all sync.WaitGroup
+		all.Go(func() { post(&http.Client{Transport: one}, chatOf(1, 97, 100)) })
+		synctest.Wait()
+		start := time.Now()
+		post(&http.Client{Transport: two}, chatOf(2, 97, 100))
+		if d := time.Since(start); d > 0 {
+			t.Errorf("the other budget waited %v", d)
+		}
+		all.Wait()
+
+		z := &scripted{answer: reply{429, nil, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`}}
+		three := gate(t, transport.Options{Base: z, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		post(&http.Client{Transport: three}, chatOf(3, 97, 100))
+		if len(z.at) != 1 {
+			t.Errorf("an exhausted account was asked %d times", len(z.at))
+		}
+		if got := balance(state(t, three, tokenLimit)); got != 10_000 {
+			t.Errorf("balance %d after it; want all", got)
+		}
+	})
+}
+
+// B113: five calls at once of a limit that one would fill: tokens are taken at
+// admission, so they go one after the other.
+func TestB113_CrowdAtAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: reply{200, nil, ok}, delay: func(int) time.Duration { return time.Second }}
+		rt := gate(t, transport.Options{Base: s, TPM: 240, Burst: time.Minute, Provider: ruled(estimate.ChargeEstimate)})
+		offer := func(i int) { post(&http.Client{Transport: rt}, chatOf(i, 73, 100)) } // 175 tokens
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() { offer(i) })
+		}
+		all.Wait()
+		for i := 1; i < len(s.at); i++ {
+			if d := s.at[i].Sub(s.at[0]); d < time.Duration(i*175+175-240)*time.Minute/240 {
+				t.Errorf("call %d leaves after %v", i+1, d)
+			}
+		}
+	})
+}
+
+// B114: small calls across the edges of minutes are never held while their
+// average is below the limit.
+func TestB114_NoEdges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: reply{200, nil, ok}}
+		rt := gate(t, transport.Options{Base: s, TPM: 1200, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		time.Sleep(47 * time.Second)
+		for i := range 60 {
+			start := time.Now()
+			if status, _, err := post(c, chatOf(i, 90, 100)); status != 200 || err != nil || time.Since(start) > 0 {
+				t.Fatalf("call %d: %d, %v, after %v", i, status, err, time.Since(start))
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}

@@ -1,0 +1,337 @@
+package transport_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// state is one limit of a Transport, by name.
+func state(t *testing.T, rt *transport.Transport, name string) limit.LimitState {
+	t.Helper()
+	for _, l := range rt.Snapshot().Limits {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatalf("no limit %q in %+v", name, rt.Snapshot().Limits)
+	return limit.LimitState{}
+}
+
+// balance is credit, or debt as a negative number.
+func balance(l limit.LimitState) int64 { return l.Credit - l.Debt }
+
+const (
+	tokenLimit   = "tokens per minute"
+	requestLimit = "requests per minute"
+)
+
+// inFlight edits the remaining tokens of every answer to what is left after
+// everything that is under way, as one of the wrong rules has it.
+type inFlight struct {
+	base http.RoundTripper
+	cost int64
+
+	mu sync.Mutex
+	n  int64
+}
+
+func (f *inFlight) RoundTrip(req *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	f.n++
+	f.mu.Unlock()
+	resp, err := f.base.RoundTrip(req)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n--
+	if err == nil {
+		left, _ := strconv.ParseInt(resp.Header.Get("X-Ratelimit-Remaining-Tokens"), 10, 64)
+		resp.Header.Set("X-Ratelimit-Remaining-Tokens", strconv.FormatInt(left-f.cost*f.n, 10))
+	}
+	return resp, err
+}
+
+// Crowds of 20 calls of 1000 tokens, whose answers take 20 s, one crowd after
+// the other: at 60,000 a minute each goes at once. The rule that dates a balance
+// back to the sending lets it. The two that look simpler do not: min(level,
+// remaining) throws away what was refilled while the answers ran, and remaining
+// less what is in flight pays for a call twice besides.
+// (Profile.RemainingAfter is the first of them, and right only where the
+// balance is that of the end.)
+func TestTwoLoweringRulesThatAreWrong(t *testing.T) {
+	const crowds, crowd, cost = 6, 20, 1000
+	took := func(rule string) (last time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			p := box(t, provider.Options{
+				Limits: provider.Limits{TPM: 60_000}, Capacity: 21 * time.Second, Charge: provider.Estimate,
+				Output:  provider.Constant(10),
+				Latency: func(provider.Call) provider.Timing { return provider.Timing{FirstByte: 20 * time.Second} },
+			})
+			o := transport.Options{Base: p.RoundTripper(), TPM: 60_000, Burst: 20 * time.Second, Provider: ruled(estimate.ChargeEstimate)}
+			switch rule {
+			case "min(level, remaining)":
+				o.Provider.RemainingAfter = true
+			case "remaining less in flight":
+				o.Provider.RemainingAfter = true
+				o.Base = &inFlight{base: o.Base, cost: cost}
+			}
+			c := &http.Client{Transport: gate(t, o)}
+			post(c, chatOf(0, 496, 500)) // shows what the provider holds
+			time.Sleep(time.Minute)
+			start := time.Now()
+			for range crowds {
+				var all sync.WaitGroup
+				for i := range crowd {
+					all.Go(func() {
+						if status, _, err := post(c, chatOf(i, 496, 500)); status != 200 || err != nil {
+							t.Error(rule, status, err)
+						}
+					})
+				}
+				all.Wait()
+			}
+			last = time.Since(start)
+			if s := p.Stats(); s.Refused > 0 {
+				t.Errorf("%s: %d refused", rule, s.Refused)
+			}
+		})
+		return last
+	}
+	right := took("as it is")
+	if ideal := crowds * 20 * time.Second; right > ideal*101/100 {
+		t.Errorf("the right rule takes %v; the quota allows %v", right, ideal)
+	}
+	for _, wrong := range []string{"min(level, remaining)", "remaining less in flight"} {
+		if d := took(wrong); d < right*5/4 {
+			t.Errorf("%s takes %v, the right rule %v: this is no counter-example", wrong, d, right)
+		} else {
+			t.Logf("%s: %v, right: %v", wrong, d, right)
+		}
+	}
+}
+
+// undrained is a Limiter that obeys a pause and learns nothing from it.
+type undrained struct {
+	*limit.Limiter
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (u *undrained) Pause(d time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if t := time.Now().Add(d); t.After(u.until) {
+		u.until = t
+	}
+}
+
+func (u *undrained) Drain(string, time.Duration) bool { return false }
+
+func (u *undrained) Acquire(ctx context.Context, c limit.Cost) (limit.Reservation, error) {
+	for {
+		u.mu.Lock()
+		d := time.Until(u.until)
+		u.mu.Unlock()
+		if d <= 0 {
+			return u.Limiter.Acquire(ctx, c)
+		}
+		time.Sleep(d)
+	}
+}
+
+// A provider that another program has left empty. Without the drain the credit
+// that the ledger believed in goes out after every pause, and is refused.
+func TestDrainTurnsHundredsOfRefusalsIntoTwo(t *testing.T) {
+	refused := func(drain bool) (n int64) {
+		synctest.Test(t, func(t *testing.T) {
+			p := box(t, provider.Options{
+				Limits: provider.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: provider.Estimate,
+				StartSpent: 100, Dialect: provider.NoHeaders,
+			})
+			limits := []limit.Limit{{Name: tokenLimit, Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 60_000}}
+			l, err := limit.New(limit.Options{Limits: limits})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := transport.Options{Base: p.RoundTripper(), Limiter: l, Provider: ruled(estimate.ChargeEstimate), Attempts: 100}
+			if !drain {
+				o.Limiter = &undrained{Limiter: l}
+			}
+			offer(&http.Client{Transport: gate(t, o)}, 200, 100*time.Millisecond)
+			n = p.Stats().Refused
+		})
+		return n
+	}
+	with, without := refused(true), refused(false)
+	t.Logf("%d refused with the drain, %d without", with, without)
+	if with > 2 || without < 100 {
+		t.Errorf("%d refused with the drain, %d without; want at most 2, and hundreds", with, without)
+	}
+}
+
+// Nobody said how much the provider holds. Its own numbers do: the largest
+// remaining plus the call's own charge, less a quarter of a second of refill.
+func TestCapacityIsWhatWasShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{Limits: provider.Limits{TPM: 60_000}, Capacity: 3 * time.Second, Charge: provider.Estimate})
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		if got := state(t, rt, tokenLimit).Capacity; got != 10_000 {
+			t.Errorf("capacity %d before anything is known; want 10 s", got)
+		}
+		post(c, chatOf(1, 100, 100))
+		if got := state(t, rt, tokenLimit).Capacity; got != 2750 {
+			t.Errorf("capacity %d; want 3 s less a quarter", got)
+		}
+		time.Sleep(time.Minute)
+		offer(c, 40, 0)
+		if s := p.Stats(); s.Refused > 0 {
+			t.Errorf("%d of a crowd refused after idling", s.Refused)
+		}
+	})
+}
+
+// A capacity that was shown once is not lowered by a lean moment.
+func TestCapacityIsTheLargestShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: quota("60000", "9900", "200ms"), then: quota("60000", "2000", "2s")}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		post(c, chatOf(1, 98, 0))
+		first := state(t, rt, tokenLimit).Capacity
+		for range 5 {
+			post(c, chatOf(1, 98, 0))
+		}
+		if got := state(t, rt, tokenLimit).Capacity; got != first {
+			t.Errorf("capacity %d, was %d", got, first)
+		}
+	})
+}
+
+// The window profile keeps a twentieth back, and starts with nothing.
+func TestHeadroom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, ok := profile.ByName("window")
+		if !ok {
+			t.Fatal("no window profile")
+		}
+		rt := gate(t, transport.Options{RPM: 600, TPM: 60_000, Provider: p})
+		for name, n := range map[string]int64{tokenLimit: 57_000, requestLimit: 570} {
+			if l := state(t, rt, name); l.Rate.N != n || l.Credit != 0 {
+				t.Errorf("%s: %d a minute, credit %d; want %d and none", name, l.Rate.N, l.Credit, n)
+			}
+		}
+	})
+}
+
+// Refusals that our own use explains cut nothing: a fixed minute that we have
+// filled ourselves.
+func TestNoCutWhenExplained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(17 * time.Second)
+		p := box(t, provider.Options{
+			Limits: provider.Limits{TPM: 60_000}, Algorithm: provider.FixedMinute, Charge: provider.Estimate, Dialect: provider.NoHeaders,
+		})
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate), Attempts: 10})
+		offer(&http.Client{Transport: rt}, 400, 100*time.Millisecond)
+		if s := p.Stats(); s.Refused < 2 {
+			t.Fatalf("%d refused: nothing to explain", s.Refused)
+		}
+		if n := state(t, rt, tokenLimit).Rate.N; n != 60_000 {
+			t.Errorf("the rate was cut to %d", n)
+		}
+	})
+}
+
+// Somebody else takes three quarters of the limit, unseen: no header says so.
+// The rate is cut to about what is left, never rises above the limit, and comes
+// back when the other stops.
+func TestCutWhenUnexplained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{
+			Limits: provider.Limits{TPM: 60_000}, Capacity: 10 * time.Second, Charge: provider.Estimate, Dialect: provider.NoHeaders,
+		})
+		share := func(tpm int64) {
+			if err := p.SetLimits(provider.Limits{TPM: tpm}); err != nil {
+				t.Error(err)
+			}
+		}
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate), Attempts: 20})
+		c := &http.Client{Transport: rt}
+		share(15_000)
+		var all sync.WaitGroup
+		for i := range 600 { // 200 tokens each: two minutes at the whole limit
+			all.Go(func() { post(c, chatOf(i, 98, 100)) })
+		}
+		time.Sleep(3 * time.Minute)
+		early := p.Stats().Refused
+		if n := state(t, rt, tokenLimit).Rate.N; n > 20_000 {
+			t.Errorf("the rate is %d, with 15,000 left", n)
+		}
+		time.Sleep(3 * time.Minute)
+		late := p.Stats().Refused - early
+		if s := p.Stats(); late > early || s.Refused*10 > s.Completed {
+			t.Errorf("%d refused, then %d, of %d", early, late, s.Completed)
+		}
+		share(60_000)
+		for range 60 {
+			if n := state(t, rt, tokenLimit).Rate.N; n > 60_000 {
+				t.Fatalf("the rate rose to %d", n)
+			}
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+		time.Sleep(6 * time.Minute)
+		post(c, chatOf(0, 100, 100))
+		if n := state(t, rt, tokenLimit).Rate.N; n != 60_000 {
+			t.Errorf("the rate is %d long after the other stopped", n)
+		}
+	})
+}
+
+// A refusal of one kind drains that kind alone.
+func TestDrainWhatRefused(t *testing.T) {
+	for kind, body := range map[string]string{
+		"requests": `{"error":{"message":"Rate limit reached for box on requests per min (RPM): Limit 600, Used 600, Requested 1. Please try again in 1s.","type":"requests","code":"rate_limit_exceeded"}}`,
+		"tokens":   `{"error":{"message":"Rate limit reached for box on tokens per min (TPM): Limit 60000, Used 60000, Requested 300. Please try again in 1s.","type":"tokens","code":"rate_limit_exceeded"}}`,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, err := limit.New(limit.Options{Limits: []limit.Limit{
+					{Name: requestLimit, Unit: limit.Requests, Rate: limit.PerMinute(600), Burst: 100},
+					{Name: tokenLimit, Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 10_000},
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var drained []string
+				s := &scripted{answer: reply{429, nil, body}, then: reply{200, nil, ok}}
+				rt := gate(t, transport.Options{Base: s, Limiter: &watched{Limiter: l, drained: &drained}, Provider: ruled(estimate.ChargeEstimate)})
+				post(&http.Client{Transport: rt}, chatOf(1, 100, 100))
+				if want := kind + " per minute"; len(drained) != 1 || drained[0] != want {
+					t.Errorf("drained %q; want %q", drained, want)
+				}
+			})
+		})
+	}
+}
+
+type watched struct {
+	*limit.Limiter
+	drained *[]string
+}
+
+func (w *watched) Drain(name string, d time.Duration) bool {
+	*w.drained = append(*w.drained, name)
+	return w.Limiter.Drain(name, d)
+}
