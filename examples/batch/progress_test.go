@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
 )
 
 // The line says how far the job is and what holds it, whatever the numbers.
-func TestLine(t *testing.T) {
+func TestLine(t *testing.T) { synctest.Test(t, testLine) }
+
+func testLine(t *testing.T) {
 	p := newProgress(&bytes.Buffer{})
 	p.begun = time.Now().Add(-10 * time.Second)
 	p.sum = summary{Requests: 20, InputTokens: 15_000, OutputTokens: 5_000, Refused429: 3, Skipped: 5}
