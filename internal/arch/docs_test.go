@@ -63,7 +63,7 @@ func main() {
 
 var (
 	link    = regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
-	command = regexp.MustCompile("(?m)(?:^|[ `])(\\./[a-z]+(?:/[a-z]+)*|\\.ci/run)\\b")
+	command = regexp.MustCompile("(?m)(?:^|[ `])(\\./[a-z-]+(?:/[a-z-]+)*|\\.ci/run)\\b")
 	written = regexp.MustCompile("`((?:[a-z]+/)+[a-z_]+\\.(?:go|json|md))`")
 )
 
