@@ -90,7 +90,7 @@ const (
 )
 
 // panel draws the frame, ticks and title of panel k and returns its scales.
-func (c *canvas) panel(k int, title string, x, y scale, xs, ys []float64, label func(float64) string) (scale, scale) {
+func (c *canvas) panel(k int, title string, x, y scale, xs, ys []float64, label, ylabel func(float64) string) (scale, scale) {
 	px, py := float64(k%3*panelW), float64(k/3*panelH)
 	x.from, x.to = px+left, px+left+plotW
 	y.from, y.to = py+top+plotH, py+top
@@ -101,7 +101,7 @@ func (c *canvas) panel(k int, title string, x, y scale, xs, ys []float64, label 
 	}
 	for _, v := range ys {
 		c.line(x.from, y.at(v), x.to, y.at(v), "#e6e6e6")
-		c.text(x.from-6, y.at(v)+4, "end", `font-size="10"`, fmt.Sprintf("%.0f", v))
+		c.text(x.from-6, y.at(v)+4, "end", `font-size="10"`, ylabel(v))
 	}
 	c.line(x.from, y.from, x.to, y.from, "#222")
 	c.line(x.from, y.from, x.from, y.to, "#222")
@@ -114,12 +114,17 @@ func quotaPlot(w io.Writer, rows []Row) error {
 	var c canvas
 	c.open(3*panelW+20, 2*panelH+110)
 	c.text(left, 22, "start", `font-size="15" font-weight="bold"`, "Quota used against refusals, at three times what the limit drains (better: up and left)")
-	const none = 0.003
+	const none, most = 0.003, 130
 	for k, a := range algorithms {
-		x, y := c.panel(k, a.name, scale{lo: none, hi: 100, log: true}, scale{lo: 30, hi: 130},
-			[]float64{none, 0.01, 0.1, 1, 10, 100}, []float64{40, 60, 80, 100, 120}, func(v float64) string {
+		x, y := c.panel(k, a.name, scale{lo: none, hi: 100, log: true}, scale{lo: 30, hi: most},
+			[]float64{none, 0.01, 0.1, 1, 10, 100}, []float64{40, 60, 80, 100, most}, func(v float64) string {
 				if v == none {
 					return "0"
+				}
+				return fmt.Sprint(v)
+			}, func(v float64) string {
+				if v == most {
+					return "≥ 130"
 				}
 				return fmt.Sprint(v)
 			})
@@ -158,7 +163,7 @@ func waitPlot(w io.Writer, rows []Row) error {
 					return "≤ 0.1"
 				}
 				return fmt.Sprint(v)
-			})
+			}, func(v float64) string { return fmt.Sprint(v) })
 		for i, p := range Policies {
 			for _, r := range rows {
 				if r.Load == Overload && r.Provider == f.provider && r.Rule == f.rule && r.Policy == p.Name {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,9 +78,11 @@ func shapeOf(p profile.Profile) shape {
 // configure makes the limiter, or takes the one that was given.
 func (b *budget) configure(o *Options) error {
 	b.trace, b.shape, b.limiter = &o.Trace, shapeOf(o.Provider), o.Limiter
+	var configured []limit.Limit
 	if b.limiter == nil {
+		configured = limits(o)
 		l, err := limit.New(limit.Options{
-			Limits: limits(o), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
+			Limits: b.shape.shaped(configured), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
 		})
 		if err != nil {
 			return err
@@ -87,9 +90,31 @@ func (b *budget) configure(o *Options) error {
 		b.limiter = l
 	}
 	for _, s := range b.limiter.Snapshot().Limits {
-		b.dims = append(b.dims, &dimension{limit: s.Limit, configured: s.Limit})
+		d := &dimension{limit: s.Limit, configured: s.Limit}
+		for _, c := range configured {
+			if c.Unit == s.Unit && c.Rate == s.Rate && (c.Name == s.Name || c.Name == "") {
+				d.configured.Burst, d.configured.Largest = c.Burst, c.Largest
+			}
+		}
+		b.dims = append(b.dims, d)
 	}
 	return nil
+}
+
+// shaped gives the limits whose burst nobody set the burst of the profile, so
+// that they start with as much as the provider is known to hold: credit can be
+// cut later, but not raised.
+func (s shape) shaped(configured []limit.Limit) []limit.Limit {
+	ls := slices.Clone(configured)
+	for i := range ls {
+		if l := &ls[i]; l.Burst == 0 && l.Rate.N > 0 && l.Rate.Window > 0 {
+			l.Burst = s.burst(*l)
+			if l.Largest == 0 {
+				l.Largest = l.Rate.N
+			}
+		}
+	}
+	return ls
 }
 
 // limits are those that the options set.

@@ -362,3 +362,23 @@ func TestSilentCoolDownEnds(t *testing.T) {
 		}
 	})
 }
+
+// A profile that says how much a provider holds says it from the start: the
+// first crowd may use it all.
+func TestProfileBurstIsThereAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prof := ruled(estimate.ChargeEstimate)
+		prof.TokenBurst, prof.RequestBurst = 50*time.Second, 30*time.Second
+		rt := gate(t, transport.Options{TPM: 60_000, RPM: 600, Provider: prof, Limits: []limit.Limit{
+			{Name: "own", Unit: limit.Tokens, Rate: limit.PerHour(100_000)},
+		}})
+		for name, n := range map[string]int64{tokenLimit: 50_000, requestLimit: 300, "own": 100_000} {
+			if l := state(t, rt, name); l.Credit != n || l.Capacity != n {
+				t.Errorf("%s: credit %d of %d; want %d", name, l.Credit, l.Capacity, n)
+			}
+		}
+		if got := state(t, rt, tokenLimit).Largest; got != 60_000 {
+			t.Errorf("the largest call is %d; want the whole limit", got)
+		}
+	})
+}
