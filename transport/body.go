@@ -12,34 +12,47 @@ import (
 // answer hands a response over: its body is wrapped, and its end will settle
 // the call. A response whose body cannot be read, or is known to be empty, is
 // settled at once.
-func (c *call) answer(resp *http.Response) {
+//
+// What is handed over is a copy. net/http's connection holds on to its own
+// [http.Response] as long as the body is open: if the caller's were the same,
+// one that is forgotten would never be found to be garbage.
+func (c *call) answer(resp *http.Response) *http.Response {
 	if resp.Body == nil || resp.Body == http.NoBody || c.req.Method == http.MethodHead {
 		c.end(true)
-		return
+		return resp
 	}
 	c.metered = resp.StatusCode != http.StatusSwitchingProtocols
 	c.contentType, c.contentEncoding = resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding")
-	b := &body{c: c, rc: resp.Body}
 	// A body that is forgotten must not keep its place in flight for ever: the
-	// place comes back when the request's context ends, or when the body is
-	// found to be garbage. A finalizer, since a cleanup allocates twice.
+	// place comes back when the request's context ends, or when the response is
+	// found to be garbage.
 	if c.Context.Done() != nil {
 		c.mu.Lock() // it may run at once
 		c.stop = context.AfterFunc(c.Context, c.cut)
 		c.mu.Unlock()
 	}
-	runtime.SetFinalizer(b, (*body).forgotten)
+	h := &handed{Response: *resp, body: body{c: c, from: resp, rc: resp.Body, held: &held{c, resp.Body}}}
+	h.body.to = &h.Response
+	runtime.SetFinalizer(h.body.held, (*held).forgotten)
+	h.Response.Body = &h.body
 	if w, ok := resp.Body.(io.Writer); ok {
-		resp.Body = &duplex{body: b, w: w}
-		return
+		h.Response.Body = &duplex{body: &h.body, w: w}
 	}
-	resp.Body = b
+	return &h.Response
+}
+
+// handed is a response as the caller gets it.
+type handed struct {
+	http.Response
+	body body
 }
 
 // body passes bytes through as they come and shows them to the meter.
 type body struct {
-	c  *call
-	rc io.ReadCloser
+	c        *call
+	rc       io.ReadCloser
+	from, to *http.Response // the base's, and the caller's copy of it
+	held     *held
 }
 
 func (b *body) Read(p []byte) (n int, err error) {
@@ -51,6 +64,9 @@ func (b *body) Read(p []byte) (n int, err error) {
 	}()
 	n, err = b.rc.Read(p)
 	b.c.show(p[:n])
+	if err == io.EOF {
+		b.to.Trailer = b.from.Trailer // net/http sets it now if it was not announced
+	}
 	return n, err
 }
 
@@ -64,16 +80,28 @@ func (b *body) Close() error {
 
 func (b *body) end(complete bool) {
 	if b.c.end(complete) {
-		runtime.SetFinalizer(b, nil)
+		runtime.SetFinalizer(b.held, nil)
 	}
 }
 
-// forgotten ends the call of a body that nobody has. Hooks may be slow, and the
-// collector's goroutine must not be.
-func (b *body) forgotten() {
-	if !b.c.over() {
-		go b.c.cut()
+// held is garbage when the caller's response is. It is apart from it because
+// the response and its body refer to one another, and what is in such a circle
+// is never finalized. A cleanup would be, but allocates twice.
+type held struct {
+	c  *call
+	rc io.Closer
+}
+
+// forgotten closes a body that nobody has, and with it its connection, and ends
+// the call. Hooks may be slow, and the collector's goroutine must not be.
+func (h *held) forgotten() {
+	if h.c.over() {
+		return
 	}
+	go func() {
+		defer h.c.cut()
+		h.rc.Close()
+	}()
 }
 
 // duplex is the body of a 101 response, which can be written to.

@@ -22,6 +22,7 @@ type call struct {
 	context.Context // the request's
 	t               *Transport
 	req             *http.Request // the caller's
+	out             http.Request  // the copy that is sent
 	priced          priced
 	cost            limit.Cost
 	account         account

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,9 +81,20 @@ func (b *books) count(n *int) {
 	b.mu.Unlock()
 }
 
-// balanced fails the test unless nothing is open, every grant was settled once,
-// and the limiter holds exactly what the settlements say.
+// balanced is closed, and the limiter is short of exactly what the settlements
+// say.
 func (b *books) balanced(t *testing.T, rt *transport.Transport) {
+	t.Helper()
+	b.closed(t, rt)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := spent(rt); got != b.total {
+		t.Errorf("the limiter is short of %v, the settlements say %v", got, b.total)
+	}
+}
+
+// closed fails the test unless nothing is open and every grant was settled once.
+func (b *books) closed(t *testing.T, rt *transport.Transport) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,9 +104,6 @@ func (b *books) balanced(t *testing.T, rt *transport.Transport) {
 	if b.granted != len(b.settled) {
 		t.Errorf("%d granted, %d settled", b.granted, len(b.settled))
 	}
-	if got := spent(rt); got != b.total {
-		t.Errorf("the limiter is short of %v, the settlements say %v", got, b.total)
-	}
 }
 
 // A wire is a base in memory that answers by a script, one word an attempt. The
@@ -101,8 +112,10 @@ type wire struct {
 	mu     sync.Mutex
 	script []string
 	bodies []string // as they arrived
+	sizes  []int64  // their lengths, as declared
 	at     []time.Time
-	usage  string // the usage object of a "200"
+	took   time.Duration // that long until the header
+	usage  string        // the usage object of a "200"
 }
 
 var (
@@ -122,6 +135,7 @@ func (w *wire) next(r *http.Request) string {
 		w.script = w.script[1:]
 	}
 	w.at = append(w.at, time.Now())
+	w.sizes = append(w.sizes, r.ContentLength)
 	if word != "dial" {
 		w.bodies = append(w.bodies, string(rttest.Drain(r)))
 	} else if r.Body != nil {
@@ -149,10 +163,19 @@ func (w *wire) attempts() int {
 //	stall     a stream that stands still until it is closed or the context ends
 //	panic     the base panics
 //	101       an upgrade
-//	NNN       that status with an error body
+//	NNN       that status with an error body, or one of these, and header fields:
+//	          429;Retry-After=7;Body=quota
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	const sse, delta = "text/event-stream", `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"%s"}}]}` + "\n\n"
-	switch word := w.next(r); word {
+	word := w.next(r)
+	if w.took > 0 {
+		select {
+		case <-time.After(w.took):
+		case <-r.Context().Done():
+			return nil, context.Cause(r.Context())
+		}
+	}
+	switch word {
 	case "dial":
 		return nil, errDial
 	case "reset":
@@ -194,12 +217,31 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		}{resp.Body, io.Discard}
 		return resp, nil
 	default:
-		var status int
-		if _, err := fmt.Sscan(word, &status); err != nil {
+		parts := strings.Split(word, ";")
+		status, err := strconv.Atoi(parts[0])
+		if err != nil {
 			return nil, fmt.Errorf("script: %q is no word", word)
 		}
-		return response(r, status, "application/json", `{"error":{"message":"no","type":"server_error"}}`), nil
+		resp := response(r, status, "application/json", errorBodies["error"])
+		for _, field := range parts[1:] {
+			name, value, _ := strings.Cut(field, "=")
+			if name == "Body" {
+				resp.Body = io.NopCloser(strings.NewReader(errorBodies[value]))
+				resp.ContentLength = int64(len(errorBodies[value]))
+				continue
+			}
+			resp.Header.Set(name, value)
+		}
+		return resp, nil
 	}
+}
+
+// errorBodies are error objects as providers send them.
+var errorBodies = map[string]string{
+	"error": `{"error":{"message":"no","type":"server_error"}}`,
+	"quota": `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
+	"large": `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"wait":  `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
 }
 
 func response(r *http.Request, status int, contentType, body string) *http.Response {
@@ -263,3 +305,15 @@ func finish(resp *http.Response, err error) (status int, body string, e error) {
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b), err
 }
+
+// connections counts a caller's own hooks.
+type connections struct{ asked, got int }
+
+func (c *connections) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { c.asked++ },
+		GotConn: func(httptrace.GotConnInfo) { c.got++ },
+	})
+}
+
+var quiet = log.New(io.Discard, "", 0)

@@ -88,6 +88,7 @@ func TestLedger(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t, row.wire)
 				row.do(t, d)
+				synctest.Wait() // a call that is cut settles beside the caller
 				want := limit.Cost{Requests: row.requests, Input: row.prompts*d.prompt + row.input, Output: row.output}
 				if got := spent(d.rt); got != want {
 					t.Errorf("the ledger keeps %v, want %v", got, want)

@@ -127,7 +127,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f := t.o.Trace.Granted; f != nil {
 		f(req, c.cost, waited)
 	}
-	out := req.WithContext(c)
+	c.out = *req.WithContext(c)
+	out := &c.out
 	out.Body, out.GetBody = send.body, send.get
 	resp, err := t.retry.RoundTrip(out)
 	if err != nil {
@@ -145,8 +146,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		resp.Header.Set("X-Should-Retry", "false")
 	}
-	c.answer(resp)
-	return resp, nil
+	return c.answer(resp), nil
 }
 
 // temporary reports whether the official SDKs try again after that status
