@@ -444,6 +444,16 @@ func TestLinear(t *testing.T) {
 	}
 }
 
+// TestInspectAllocations: one for the model's name; one more where the pool of
+// scanners was empty.
+func TestInspectAllocations(t *testing.T) {
+	for _, b := range benchBodies() {
+		if n := testing.AllocsPerRun(20, func() { Inspect(b.body, Options{}) }); n > 2 {
+			t.Errorf("%s: %v allocations", b.name, n)
+		}
+	}
+}
+
 // TestConcurrent: scanners are reused, and nothing of one body is left for another.
 func TestConcurrent(t *testing.T) {
 	var want []Request

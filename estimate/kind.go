@@ -44,9 +44,11 @@ var paths = []struct{ part, kind string }{
 
 // kind says which interface a body is for.
 func (s *scanner) kind(path, model string) string {
-	for _, p := range paths {
-		if strings.Contains(path, p.part) {
-			return p.kind
+	if path != "" {
+		for _, p := range paths {
+			if strings.Contains(path, p.part) {
+				return p.kind
+			}
 		}
 	}
 	switch saw := s.saw; {

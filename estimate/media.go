@@ -154,6 +154,9 @@ func textFileTokens(size int64) int64 {
 
 // soundTokens prices milliseconds of sound for a model.
 func soundTokens(model string, ms int64) int64 {
+	if ms == 0 {
+		return 0
+	}
 	for _, r := range soundRules {
 		if len(model) >= len(r.prefix) && model[:len(r.prefix)] == r.prefix {
 			return ceilDiv(mulSat(ms, r.perSecond), 1000)

@@ -154,6 +154,9 @@ func (s *scanner) run() {
 			if f.key {
 				f.key = false
 				s.name(f, start, end)
+				if i < len(b) && b[i] == ':' { // as it nearly always is
+					i++
+				}
 			} else {
 				s.stringValue(f, b[start:end], start)
 			}

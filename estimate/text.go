@@ -133,7 +133,7 @@ func stringEnd(b []byte, i int) int {
 				return i
 			}
 			i += 2
-			until = i + near
+			until = i + near/2
 		}
 		i = min(i, len(b))
 		n := bytes.IndexByte(b[i:], '"')

@@ -88,7 +88,7 @@ type span struct {
 	weight uint16
 }
 
-// weights is a table laid out for counting: 73 kB, of which a text in one
+// weights is a table laid out for counting: 75 kB, of which a text in one
 // language touches about a tenth.
 type weights struct {
 	// pair is the weight of an ASCII character after the byte before it, at

@@ -196,12 +196,12 @@ func TestThirtyDaysOfPolling(t *testing.T) {
 		every time.Duration
 	}{
 		{PerMinute(7), 7_919_000_033},
-		{PerMinute(500), 333_333_333},
-		{PerMinute(7_919), 500_000_001},
-		{PerMinute(119_000), 1_000_000_007},
-		{PerMinute(180_000_000), 777_777_777},
+		{PerMinute(500), 999_999_937},
+		{PerMinute(7_919), 5_000_000_001},
+		{PerMinute(119_000), 10_000_000_007},
+		{PerMinute(180_000_000), 7_777_777_777},
 		{PerDay(1_000_000_000_000), 3_600_000_000_001},
-		{PerHour(1), 999_999_937},
+		{PerHour(1), 9_999_999_937},
 	} {
 		b, err := NewBucket(c.rate, MaxUnits)
 		if err != nil {

@@ -100,14 +100,32 @@
 //
 // # Figures
 //
-// Two cores of a shared virtual machine, Go 1.26, medians; ratios are to
-// golang.org/x/time/rate in turns of the same run. Acquire and settle count
-// requests, tokens and a place in flight.
+// Two cores of a shared virtual machine (AMD EPYC), Go 1.26, medians of five.
+// Acquire and settle count requests, tokens and a place in flight, and allocate
+// nothing; beside them, in turns of the same run, golang.org/x/time/rate v0.16.0.
 //
-// # FIGURES
+//	goroutines                             1      8     1000
+//	acquire + settle                   69 ns  88 ns  118 ns
+//	of one AllowN                       0.69   0.74   0.79
+//	of two AllowN                       0.34   0.37   0.41
+//	of two WaitN                        0.27   0.29   0.31
 //
-// The wake is as late as the runtime's own timers, which on Linux wait for whole
-// milliseconds when the program idles.
+//	admit + settle, 1000 goroutines    4 million a second at the least
+//	handle ended in another goroutine  0 allocations (x/time: 1)
+//	join, wait, be admitted            0.6 µs with 10 waiting, 0.7 with 10,000,
+//	                                   1.4 with 100,000; 2 allocations
+//	cancel in the line, join again     0.6 µs with 10 waiting, 1.0 with 10,000,
+//	                                   4.4 with 100,000, touched at random
+//	phantom credit under spinning      0
+//
+// With the clock read inside the lock, one goroutine takes as long, and under a
+// thousand each call takes a sixth longer.
+//
+// The wake is as late as the runtime's own timers, which in an idle program wait
+// for whole milliseconds on Linux: 0.57 ms in the middle and 1.15 ms at the 99th
+// percentile of 10,000 waiters, where time.Sleep had 0.56 and 1.20. On a machine
+// with more to run than it has cores both are later, several milliseconds at the
+// 99th percentile.
 //
 // To reproduce:
 //

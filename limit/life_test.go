@@ -254,3 +254,45 @@ func TestLeakAndCollect(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 }
+
+// Thousands are open at once and end in any order; each end counts once, old
+// handles stay dead when their entries are used again, and after the peak the
+// memory is let go.
+func TestTableAfterAPeak(t *testing.T) {
+	l := mustNew(t, Options{Limits: []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1_000_000}}})
+	dice := rand.New(rand.NewPCG(2, 3))
+	var old []Reservation
+	for range 3 {
+		open := make([]Reservation, 5000)
+		for i := range open {
+			var err error
+			if open[i], err = l.TryAcquire(Cost{Input: 1 + int64(i%7)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dice.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+		for i, r := range open {
+			for _, dead := range old[:min(len(old), 3)] {
+				dead.Return()
+			}
+			if c := r.Cost(); c.Input == 0 {
+				t.Fatalf("number %d is lost", i)
+			}
+			r.Return()
+			r.Return()
+			if c := r.Cost(); c != (Cost{}) {
+				t.Fatalf("an ended one holds %v", c)
+			}
+			if s := l.Snapshot(); s.Open != len(open)-i-1 || s.InFlight != s.Open {
+				t.Fatalf("%d ended of %d: %+v", i+1, len(open), s)
+			}
+		}
+		old = open
+		if c := l.Snapshot().Limits[0].Credit; c != 1_000_000 {
+			t.Fatalf("credit %d", c)
+		}
+		if n := cap(l.open.entries); n != 0 {
+			t.Errorf("%d entries are kept after the peak", n)
+		}
+	}
+}

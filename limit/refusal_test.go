@@ -371,3 +371,25 @@ func TestLateLimitMintsNothing(t *testing.T) {
 		}
 	})
 }
+
+// How long a ticket still has is told at the head, and is unknown behind it.
+func TestNamedWaitOfATicket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "rps", Rate: PerSecond(1), Burst: 1, Empty: true}}})
+		head, _ := l.Reserve(Cost{Requests: 1})
+		next, _ := l.Reserve(Cost{Requests: 1})
+		time.Sleep(250 * time.Millisecond)
+		for ticket, want := range map[*Ticket]time.Duration{head: 750 * time.Millisecond, next: 0} {
+			_, err := ticket.Take()
+			var e *Error
+			if !errors.As(err, &e) || !errors.Is(err, ErrLimited) || e.Wait != want || e.Earliest.IsZero() != (want == 0) || e.Waited != 250*time.Millisecond {
+				t.Errorf("%+v, want a wait of %v", e, want)
+			}
+		}
+		head.Cancel()
+		var e *Error
+		if _, err := next.Take(); !errors.As(err, &e) || e.Wait != 750*time.Millisecond {
+			t.Errorf("at the head now: %v", err)
+		}
+	})
+}

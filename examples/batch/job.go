@@ -76,9 +76,9 @@ func (j *job) run(ctx context.Context, stop <-chan os.Signal) (finished bool, er
 	go func() {
 		select {
 		case <-stop:
-			j.progress.say("finishing what is under way; once more stops at once")
+			j.progress.halting("finishing what is under way; once more stops at once")
 		case <-j.progress.held:
-			j.progress.say("the provider orders a wait above -max-wait; finishing what is under way")
+			j.progress.halting("the provider orders a wait above -max-wait; finishing what is under way")
 		case <-over:
 			return
 		}

@@ -44,6 +44,7 @@ type progress struct {
 	begun    time.Time
 	snapshot func() limit.Snapshot
 	shown    bool // a bar stands on the current line
+	ending   bool // nothing more is begun
 	quit     chan struct{}
 	quitted  sync.WaitGroup
 	holding  sync.Once
@@ -150,6 +151,14 @@ func (p *progress) bad(line int, err error) {
 	p.say(fmt.Sprintf("line %d: %v", line, err))
 }
 
+// halting says that nothing more is begun, and why.
+func (p *progress) halting(why string) {
+	p.mu.Lock()
+	p.ending = true
+	p.mu.Unlock()
+	p.say(why)
+}
+
 // say prints a line above the bar.
 func (p *progress) say(s string) {
 	p.mu.Lock()
@@ -176,35 +185,39 @@ func (p *progress) show() {
 	}
 	p.clear()
 	// Without wrapping, a terminal cuts a line that is too long for it, and one
-	// line is all that there is to clear.
-	fmt.Fprint(p.w, "\x1b[?7l"+line+"\x1b[?7h")
+	// line is all that there is to clear. The cursor goes back to its beginning,
+	// so that the ^C of a terminal does not begin another.
+	fmt.Fprint(p.w, "\x1b[?7l"+line+" \x1b[?7h\r")
 	p.shown = true
 }
 
-// line is the state in one line:
+// line is the state in one line, what matters most first, as a narrow terminal
+// cuts it:
 //
-//	[######----] 120/300  2.0/s  1.2k tok/s  waiting 64  in flight 12  429s 0  left 1m30s
+//	[#####-------] 120/300  left 1m30s  429s 0  2.0/s  1.2k tok/s  waiting 64  in flight 12
 func (p *progress) line(s limit.Snapshot) string {
 	var b strings.Builder
 	gone := time.Since(p.begun).Seconds()
 	ended := p.sum.Requests + p.sum.Skipped + p.sum.BadLines
+	rate := float64(p.sum.Requests) / max(gone, 0.001)
 	if p.total > 0 {
-		const width = 20
+		const width = 12
 		full := int(min(ended, p.total) * width / p.total)
 		fmt.Fprintf(&b, "[%s%s] %d/%d", strings.Repeat("#", full), strings.Repeat("-", width-full), ended, p.total)
 	} else {
 		fmt.Fprintf(&b, "%d done", ended)
 	}
-	rate := float64(p.sum.Requests) / max(gone, 0.001)
-	fmt.Fprintf(&b, "  %.1f/s  %s tok/s  waiting %d  in flight %d  429s %d",
-		rate, short(float64(p.sum.InputTokens+p.sum.OutputTokens)/max(gone, 0.001)), s.Waiting, s.InFlight, p.sum.Refused429)
-	if !s.PausedUntil.IsZero() {
-		fmt.Fprintf(&b, "  paused %v", time.Until(s.PausedUntil).Round(time.Second))
-	}
-	if p.total > 0 && rate > 0 {
+	switch pause := time.Until(s.PausedUntil); {
+	case p.ending:
+		b.WriteString("  stopping")
+	case !s.PausedUntil.IsZero() && pause > 0:
+		fmt.Fprintf(&b, "  paused %v", max(time.Second, pause.Round(time.Second)))
+	case p.total > 0 && rate > 0:
 		left := time.Duration(float64(p.total-min(ended, p.total)) / rate * float64(time.Second))
 		fmt.Fprintf(&b, "  left %v", left.Round(time.Second))
 	}
+	fmt.Fprintf(&b, "  429s %d  %.1f/s  %s tok/s  waiting %d  in flight %d", p.sum.Refused429,
+		rate, short(float64(p.sum.InputTokens+p.sum.OutputTokens)/max(gone, 0.001)), s.Waiting, s.InFlight)
 	return b.String()
 }
 
@@ -222,11 +235,12 @@ func short(n float64) string {
 // report is the end of a run, for a person.
 func (p *progress) report() {
 	s := p.sum
-	fmt.Fprintf(p.w, "batch: %d requests in %.1f s: %d completed, %d failed; %d attempts, %d refused (429); %s tokens in, %s out; longest wait %.1f s",
-		s.Requests, s.Seconds, s.Completed, s.Failed, s.WireAttempts, s.Refused429,
+	fmt.Fprintf(p.w, "batch: %d of %d completed in %.1f s, %d failed; %d attempts, %d refused (429)\n",
+		s.Completed, s.Requests, s.Seconds, s.Failed, s.WireAttempts, s.Refused429)
+	fmt.Fprintf(p.w, "batch: %s tokens in, %s out; longest wait %.1f s",
 		short(float64(s.InputTokens)), short(float64(s.OutputTokens)), s.LongestWait)
 	if s.Skipped > 0 {
-		fmt.Fprintf(p.w, "; %d had their answer already", s.Skipped)
+		fmt.Fprintf(p.w, "; %d answered before", s.Skipped)
 	}
 	if s.BadLines > 0 {
 		fmt.Fprintf(p.w, "; %d bad lines", s.BadLines)

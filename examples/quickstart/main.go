@@ -72,7 +72,7 @@ func main() {
 }
 
 func run(out, progress io.Writer, asJSON bool) error {
-	fmt.Fprintf(progress, "%d requests at once; the provider allows %d requests and %d tokens a minute.\n\n", requests, rpm, tpm)
+	fmt.Fprintf(progress, "%d requests at once; %d requests and %d tokens a minute are allowed.\n\n", requests, rpm, tpm)
 	plain, err := measure("retrying client", progress, func(base http.RoundTripper) (http.RoundTripper, error) {
 		return &retrying{base}, nil
 	})
@@ -197,7 +197,7 @@ func watch(name string, w io.Writer, p *provider.Provider) (stop func()) {
 	}
 	every, begin, end := 2*time.Second, "", "\n"
 	if terminal { // the line is drawn over itself, and cut where the terminal ends
-		every, begin, end = 100*time.Millisecond, "\r\x1b[K\x1b[?7l", "\x1b[?7h"
+		every, begin, end = 100*time.Millisecond, "\r\x1b[K\x1b[?7l", " \x1b[?7h\r"
 	}
 	start := time.Now()
 	show := func() {

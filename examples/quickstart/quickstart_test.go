@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -60,12 +61,19 @@ func TestTable(t *testing.T) {
 		if err := run(&out, &progress, false); err != nil {
 			t.Fatal(err)
 		}
+		readme, err := os.ReadFile("../../README.md")
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, row := range []string{
 			`requests +160 +160`, `completed +\d+ +160`, `refused \(429\) +\d+ +0`, `sent on the wire +\d+ +160`,
 			`seconds +\d+\.\d +\d+\.\d`, `seconds at best +\d+\.\d +\d+\.\d`, `quota used +\d+ % +\d+ %`,
 		} {
 			if !regexp.MustCompile(`(?m)^` + row + `$`).MatchString(out.String()) {
 				t.Errorf("no row %s in\n%s", row, &out)
+			}
+			if !regexp.MustCompile(`(?m)^` + row + `$`).Match(readme) {
+				t.Errorf("the README shows no row %s", row)
 			}
 		}
 		// Elsewhere than in a terminal progress is plain lines.
