@@ -27,7 +27,8 @@ type call struct {
 	cost            limit.Cost
 	account         account
 
-	ready bool // an attempt has been admitted and was not sent yet
+	prompted bool // it has a body; else no model runs, whatever the answer reports
+	ready    bool // an attempt has been admitted and was not sent yet
 
 	// The attempt on the wire, or the last one.
 	attempts int
@@ -194,6 +195,7 @@ func (c *call) cut() { c.end(false) }
 //	2xx, no usage, or cut short         the estimate stands, at least what was seen
 //	429                                 tokens returned, unless refused calls count
 //	other 1xx, 3xx, 4xx                 tokens returned: the model did not run
+//	a request without a body            none were taken, and none are
 //	5xx, time-out, reset after sending  tokens kept
 //
 // and the request kept in all but the first. A call that ends between two
@@ -208,7 +210,7 @@ func (c *call) settle(r usage.Result) {
 	case c.account.waiting() && !c.account.holds(): // spent, or never sent: nothing is left to say
 	case c.refused() && t.profile.Rule.RefusedCount:
 		c.account.spent()
-	case c.free() || c.account.waiting():
+	case c.free() || c.account.waiting() || !c.prompted:
 		c.account.settle(0, 0)
 	case c.unsent():
 		c.account.unsent()

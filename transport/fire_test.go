@@ -388,10 +388,10 @@ func (f *fire) serve(w http.ResponseWriter, req *http.Request) {
 	switch rand.IntN(12) {
 	case 0:
 		h.Set("Retry-After", "0")
-		http.Error(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, 429)
+		http.Error(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
 		return
 	case 1:
-		http.Error(w, `{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}`, 429)
+		http.Error(w, `{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
 		return
 	case 2:
 		http.Error(w, "oops", []int{500, 502, 503, 529, 408, 409, 400, 404}[rand.IntN(8)])

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -111,7 +112,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c := &call{Context: req.Context(), t: t, req: req}
-	c.priced = t.prices.price(body, t.rule(body.Model))
+	if c.prompted = req.Body != nil && req.Body != http.NoBody; c.prompted {
+		c.priced = t.prices.price(body, t.rule(body.Model))
+	}
 	c.cost = c.priced.cost()
 	waited, err := t.acquire(c)
 	if err != nil {
@@ -204,6 +207,9 @@ func (t *Transport) notSent(req *http.Request, err error) error {
 // String says what this is, and nothing of what it holds: the base may well
 // carry a key.
 func (t *Transport) String() string { return "tripmeter transport" }
+
+// LogValue is String, for package log/slog.
+func (t *Transport) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {
