@@ -527,3 +527,43 @@ func TestB114_NoEdges(t *testing.T) {
 		}
 	})
 }
+
+// A limit that is learned has the burst that was set by hand; a limit whose
+// fields name no window is not taken for a minute's.
+func TestBurstOfALearnedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600, TPM: 60_000}})
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), Burst: 3 * time.Second})
+		if s, b, err := post(&http.Client{Transport: rt}, chat); s != 200 || err != nil {
+			t.Fatal(s, b, err)
+		}
+		got := map[limit.Unit]int64{}
+		for _, l := range rt.Snapshot().Limits {
+			got[l.Unit] = l.Capacity
+		}
+		if got[limit.Requests] != 30 || got[limit.Tokens] != 3000 {
+			t.Errorf("%v, want 3 s of each rate", got)
+		}
+	})
+}
+
+// Fields that name neither dimension nor window may be a second's: a configured
+// rate does not follow them down sixtyfold.
+func TestUnnamedLimitIsNotAMinutes(t *testing.T) {
+	for words, want := range map[string]int64{
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=4;X-Ratelimit-Reset=1":          600,
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=0;X-Ratelimit-Reset=1000000000": 600, // long ago
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=4":                              600,
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=4;X-Ratelimit-Reset=45":         5,
+		"200;X-Ratelimit-Limit-Requests=5;X-Ratelimit-Remaining-Requests=4":            5,
+		"200;X-Ratelimit-Limit-Minute=5;X-Ratelimit-Remaining-Minute=4":                5,
+	} {
+		rt := gate(t, transport.Options{Base: script(words), RPM: 600})
+		if status, _, err := finish(rt.RoundTrip(ask(t, t.Context(), letter))); status != 200 || err != nil {
+			t.Errorf("%s: %d %v", words, status, err)
+		}
+		if got := rt.Snapshot().Limits[0].Rate.N; got != want {
+			t.Errorf("%s: %d a minute, want %d", words, got, want)
+		}
+	}
+}
