@@ -79,6 +79,18 @@ func penal(a provider.Algorithm) provider.Options {
 	}
 }
 
+// mute is a provider that says nothing but 429.
+func mute(o provider.Options) provider.Options {
+	o.Dialect = provider.NoHeaders
+	return o
+}
+
+// deaf is the plain profile, and a wait in the text is not read.
+func deaf(o *transport.Options, k Knows) {
+	plain(o, k)
+	o.Retry.IgnoreBodyWait = true
+}
+
 // misruled is the profile with a charge rule that is not the provider's.
 func misruled(c estimate.Charge) func(*transport.Options, Knows) {
 	return func(o *transport.Options, k Knows) {
@@ -132,6 +144,9 @@ var bars = []bar{
 	{name: "penal cool-down, sliding minute", provider: penal(provider.SlidingMinute), refused: .06, most: -1},
 	{name: "penal cool-down, fixed minute, plain profile", provider: penal(provider.FixedMinute), change: plain, refused: .02, most: -1},
 	{name: "penal cool-down, sliding minute, plain profile", provider: penal(provider.SlidingMinute), change: plain, refused: .06, most: -1},
+	{name: "penal cool-down, no header, no word in the text: bucket", provider: mute(penal(provider.Bucket)), change: deaf, refused: .001, most: -1},
+	{name: "penal cool-down, no header, no word in the text: fixed minute", provider: mute(penal(provider.FixedMinute)), change: deaf, refused: .02, most: -1},
+	{name: "penal cool-down, no header, no word in the text: sliding minute", provider: mute(penal(provider.SlidingMinute)), change: deaf, refused: .06, most: -1},
 	{name: "mis-set: actual, charged by estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: misruled(estimate.ChargeActual),
 		refused: .1, most: -1, tries: 5, falling: true},
 	{name: "mis-set: settle, charged by estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: misruled(estimate.ChargeSettle),

@@ -87,6 +87,18 @@ and cut at the cap. An answer takes 300 ms and 10 ms a token; the way takes 5 to
 40 ms in each direction. Every policy tries a refused call again until it is
 served.
 
+tripmeter has the profile of the provider: its charge rule, its prompt count
+(a quarter of the characters, as in the provider's own estimate), a burst a
+second shorter than a bucket holds, and the window profile (95 %% of the limit,
+from nothing) where minutes are counted. **tripmeter, told nothing** has no limit
+and no profile: it reads headers and assumes that what a call reserves is
+settled.
+
+It is weak where tokens are judged by the second and one call is a third of what
+a second allows: calls do not fit together into slices, the refusals look like
+somebody else's use, and the rate is cut. Rivals that refuse to slow down fill
+more of the slices with hundreds of refusals for each hundred calls.
+
 - **of ideal**: throughput as a share of a client that knows every call, in
   order, beforehand, and is never refused. For a provider that counts minutes,
   or holds one, that client sends a minute's tokens in one instant, so a paced

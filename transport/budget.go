@@ -40,10 +40,11 @@ type budget struct {
 	limiter Limiter
 	trace   *Trace
 
-	mu    sync.Mutex // guards below
-	dims  []*dimension
-	shape shape
-	rest  time.Time // when the last drain opens or opened
+	mu     sync.Mutex // guards below
+	dims   []*dimension
+	shape  shape
+	rest   time.Time // when the last drain opens or opened
+	streak streak
 }
 
 // shape is how a provider's limits behave, in plain values.

@@ -241,6 +241,21 @@ func (b *budget) hasBoth(u limit.Unit) bool {
 	return short && long
 }
 
+// patience is how long everybody waits at least after an attempt was refused
+// that left at sent: more than was named, when that was too little before.
+func (b *budget) patience(sent time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.streak.refused(time.Now(), sent)
+}
+
+// answered takes in that the attempt that left at sent was not refused.
+func (b *budget) answered(sent time.Time) {
+	b.mu.Lock()
+	b.streak.admitted(sent)
+	b.mu.Unlock()
+}
+
 // recover lets cut rates grow back; it runs with every answer.
 func (b *budget) recover() {
 	b.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -334,4 +335,30 @@ type watched struct {
 func (w *watched) Drain(name string, d time.Duration) bool {
 	*w.drained = append(*w.drained, name)
 	return w.Limiter.Drain(name, d)
+}
+
+// A provider that names no wait, anywhere, and starts its cool-down anew with
+// every request that comes before its end: the waits outgrow it, and it ends.
+func TestSilentCoolDownEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{
+			Limits: provider.Limits{TPM: 60_000}, Algorithm: provider.SlidingMinute, Charge: provider.Estimate,
+			Penalty: time.Second, RefusedCount: true, StartSpent: 100,
+			RetryAfter: provider.NoRetryAfter, Dialect: provider.NoHeaders,
+		})
+		prof := ruled(estimate.ChargeEstimate)
+		prof.Rule.RefusedCount = true
+		rt := gate(t, transport.Options{
+			Base: p.RoundTripper(), TPM: 60_000, Provider: prof, Attempts: 100,
+			Retry: retry.Options{IgnoreBodyWait: true},
+		})
+		start := time.Now()
+		offer(&http.Client{Transport: rt}, 100, 100*time.Millisecond)
+		if s := p.Stats(); s.Completed != 100 || s.Refused > 8 {
+			t.Errorf("%d of 100 served, %d refused", s.Completed, s.Refused)
+		}
+		if d := time.Since(start); d > 6*time.Minute {
+			t.Errorf("it took %v", d)
+		}
+	})
 }

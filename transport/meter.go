@@ -72,6 +72,7 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		t.doubt.refused(&c.priced)
 		t.budget.use(minus(limit.Cost{}, c.cost))
 	} else {
+		t.budget.answered(c.sent)
 		own = c.cost
 		if c.priced.charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
@@ -133,7 +134,8 @@ func (t *Transport) drain(c *call, d time.Duration) {
 	if v.Known && v.Class != refusal.RateLimit {
 		return
 	}
-	if d > 0 && !c.told {
+	more := t.budget.patience(c.sent)
+	if d = max(d, more); d > 0 && (!c.told || more > c.no.info.NotBefore.D) {
 		t.pause(c, d)
 	}
 	t.budget.refused(c.sent, c.cost, max(d, c.no.info.NotBefore.D), v.Dimension, &c.no.info)
