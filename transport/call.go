@@ -234,7 +234,9 @@ func (c *call) settle(r usage.Result) {
 		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
 		t.doubt.ended(&c.priced, usedIn, usedOut)
-		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+		if in != c.cost.Input || out != c.cost.Output {
+			t.budget.use(time.Now(), limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+		}
 	}
 	t.lastWord(c, &r)
 	if f := t.o.Trace.Settled; f != nil {
