@@ -192,8 +192,7 @@ func (b *budget) ask(c limit.Cost) {
 
 // use notes what an attempt takes of the budget: its cost when it leaves, less
 // when it is refused or settled.
-func (b *budget) use(c limit.Cost) {
-	now := time.Now()
+func (b *budget) use(now time.Time, c limit.Cost) {
 	b.mu.Lock()
 	for _, d := range b.dims {
 		d.used.add(now, d.limit.Rate.Window, part(d.limit.Unit, c))

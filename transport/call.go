@@ -151,10 +151,14 @@ func (c *call) show(p []byte) {
 		return
 	}
 	if c.meter == nil {
-		c.meter = usage.NewMeter(c.contentType, c.contentEncoding)
+		c.meter = meters.Get().(*usage.Meter)
+		c.meter.Reset(c.contentType, c.contentEncoding)
 	}
 	c.meter.Write(p)
 }
+
+// meters are used again: one is larger than everything else that a call needs.
+var meters = sync.Pool{New: func() any { return new(usage.Meter) }}
 
 // over reports whether the call has been settled.
 func (c *call) over() bool {
@@ -179,6 +183,8 @@ func (c *call) end(complete bool) bool {
 	var r usage.Result
 	if c.meter != nil {
 		r = c.meter.Close()
+		meters.Put(c.meter)
+		c.meter = nil
 	}
 	c.mu.Unlock()
 	c.settle(r)
@@ -228,7 +234,9 @@ func (c *call) settle(r usage.Result) {
 		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
 		t.doubt.ended(&c.priced, usedIn, usedOut)
-		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+		if in != c.cost.Input || out != c.cost.Output {
+			t.budget.use(time.Now(), limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+		}
 	}
 	t.lastWord(c, &r)
 	if f := t.o.Trace.Settled; f != nil {

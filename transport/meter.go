@@ -29,7 +29,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.sent = time.Now()
 	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
-	t.budget.use(c.cost)
+	t.budget.use(c.sent, c.cost)
 
 	resp, err := t.base.RoundTrip(req)
 	c.wire.err = err
@@ -70,7 +70,7 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		uncharged = c.account.cost
 		uncharged.Requests = c.cost.Requests
 		t.doubt.refused(&c.priced)
-		t.budget.use(minus(limit.Cost{}, c.cost))
+		t.budget.use(c.sent, minus(limit.Cost{}, c.cost))
 	} else {
 		t.budget.answered(c.sent)
 		own = c.cost
