@@ -24,10 +24,9 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.ready = false
 	c.status, c.told, c.no = 0, false, nil
-	c.wire.begin()
+	c.wire.begin(c.account.slot)
 	c.attempts++
 	c.sent = time.Now()
-	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
 	t.budget.use(c.sent, c.cost)
 
