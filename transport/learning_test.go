@@ -12,6 +12,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -565,5 +566,33 @@ func TestUnnamedLimitIsNotAMinutes(t *testing.T) {
 		if got := rt.Snapshot().Limits[0].Rate.N; got != want {
 			t.Errorf("%s: %d a minute, want %d", words, got, want)
 		}
+	}
+}
+
+// A wait that only the body names is honoured, unless the profile says that it
+// means nothing.
+func TestBodyWaitAsTheProfileSays(t *testing.T) {
+	for ignore, want := range map[bool]bool{false: true, true: false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				if n++; n == 1 {
+					return rttest.Response(r, 429, http.Header{"Content-Type": {"application/json"}},
+						`{"error":{"message":"Rate limit reached. Please try again in 33s.","code":"rate_limit_exceeded"}}`), nil
+				}
+				return rttest.Response(r, 200, nil, `{}`), nil
+			})
+			prof := profile.Unknown()
+			prof.IgnoreBodyWait = ignore
+			rt := gate(t, transport.Options{Base: base, Provider: prof})
+			start := time.Now()
+			if s, _, err := post(&http.Client{Transport: rt}, chat); s != 200 || err != nil {
+				t.Fatal(s, err)
+			}
+			if waited := time.Since(start) >= 33*time.Second; waited != want {
+				t.Errorf("ignore %v: came back after %v", ignore, time.Since(start))
+			}
+		})
 	}
 }

@@ -144,7 +144,7 @@ func (t *Transport) drain(c *call, d time.Duration) {
 // over without having been looked at, or in an error inside a stream. A wait
 // that a header named has been heard already.
 func (t *Transport) lastWord(c *call, r *usage.Result) {
-	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait {
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait && !t.profile.IgnoreBodyWait {
 		t.pause(c, v.Wait)
 	}
 }
