@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unsafe"
 )
 
 // MaxBody is the largest body that is read, in bytes: the largest request that
@@ -144,6 +145,12 @@ type collector struct {
 	use         func([]byte)
 	used        bool
 	buf         []byte
+}
+
+// WriteString takes what strings.Reader has, which [io.WriteString] would copy.
+// The bytes are only read: see use.
+func (w *collector) WriteString(s string) (int, error) {
+	return w.Write(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
 func (w *collector) Write(p []byte) (int, error) {

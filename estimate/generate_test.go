@@ -92,7 +92,7 @@ func (g *generator) value(depth int) {
 }
 
 func TestGeneratedAgainstOracle(t *testing.T) {
-	const bodies = 30_000
+	const bodies = 15_000
 	understood := 0
 	for seed := range uint64(bodies) {
 		g := generator{rand: rand.New(rand.NewPCG(seed, 1)), left: 50}

@@ -423,9 +423,9 @@ func TestDeep(t *testing.T) {
 // handed each byte once at most, and the effort on equal names stays bounded.
 func TestLinear(t *testing.T) {
 	for _, body := range []string{
-		`{"prompt":"` + strings.Repeat(`\\`, 1<<20) + `\""}`,
-		`{"prompt":"` + strings.Repeat(`\"`, 1<<20) + `"}`,
-		`{"messages":[{` + strings.Repeat(`"a":"b",`, 1<<17) + `"c":1}]}`,
+		`{"prompt":"` + strings.Repeat(`\\`, 1<<18) + `\""}`,
+		`{"prompt":"` + strings.Repeat(`\"`, 1<<18) + `"}`,
+		`{"messages":[{` + strings.Repeat(`"a":"b",`, 1<<16) + `"c":1}]}`,
 		`{"messages":[{"` + strings.Repeat(`\u0061`, 1<<16) + `":1` + strings.Repeat(`,"\u0061":1`, 1<<16) + `}]}`,
 		`{"messages":[` + strings.Repeat(`{"image":"data:image/jpeg;base64,/9j//////////////////"},`, 1<<14) + `{}]}`,
 	} {

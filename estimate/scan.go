@@ -109,7 +109,7 @@ type scanner struct {
 	strays       int64 // payloads under names at the top that are in no table
 }
 
-// A scanner is 12 kB, too much to clear and to put on the stack for each call.
+// A scanner is 13 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 func newScanner(body []byte, count counting) *scanner {

@@ -1,6 +1,8 @@
 package retry
 
 import (
+	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -19,6 +21,21 @@ type Event struct {
 	Verdict  refusal.Verdict // what the body said; zero when it was not read
 	Reason   Reason          // why there is no further attempt; in Done only
 }
+
+// String tells how the attempt went, and nothing of the request, of the response's
+// header and body, or of an error's text, all of which may hold a key.
+func (e Event) String() string {
+	s := fmt.Sprintf("attempt %d", e.Attempt)
+	if e.Response != nil {
+		s += fmt.Sprintf(": status %d", e.Response.StatusCode)
+	} else if e.Err != nil {
+		s += fmt.Sprintf(": %T", e.Err)
+	}
+	return s + fmt.Sprintf(", wait %v, waited %v, %v", e.Wait, e.Waited, e.Reason)
+}
+
+// LogValue is String, for package log/slog.
+func (e Event) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
 // A Reason says why a call ended when it did. Its zero value is Answered.
 type Reason uint8

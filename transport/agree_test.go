@@ -99,7 +99,7 @@ func TestLedgersAgree(t *testing.T) {
 					req.Header.Set("X-Attempt-Id", id)
 					resp, err := rt.RoundTrip(req)
 					if err == nil {
-						_, err = io.Copy(io.Discard, resp.Body)
+						io.Copy(io.Discard, resp.Body)
 						resp.Body.Close()
 					}
 					if ctx.Err() != nil {

@@ -61,18 +61,26 @@ func (a *ahead) fill(most int64) {
 		a.mu.Unlock()
 	}()
 	chunk := make([]byte, 4<<10)
-	for more := true; more; {
+	for a.goesOn() {
 		n, err := a.src.Read(chunk)
 		a.mu.Lock()
 		a.buf = append(a.buf, chunk[:n]...)
 		a.err = err
-		more = err == nil && !a.enough && int64(len(a.buf)) <= most
+		if err != nil || int64(len(a.buf)) > most {
+			a.enough = true
+		}
 		a.moved.Broadcast()
 		a.mu.Unlock()
 		if len(chunk) < 64<<10 && n == len(chunk) {
 			chunk = make([]byte, 2*len(chunk))
 		}
 	}
+}
+
+func (a *ahead) goesOn() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.enough && !a.closed
 }
 
 // seen is what was read ahead, and whether that is the whole body. The error

@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 	"golang.org/x/time/rate"
@@ -119,3 +122,111 @@ func BenchmarkRoundTrip(b *testing.B) {
 var chat2k = `{"model":"gpt-4o","max_tokens":400,"messages":[{"role":"system","content":"` +
 	strings.Repeat("You answer in short and plain sentences. ", 20) + `"},{"role":"user","content":"` +
 	strings.Repeat("Tell me about token buckets, at some length. ", 24) + `"}]}`
+
+// served is a base that talks to a server over loopback, and its address.
+func served(b *testing.B, two bool, h http.HandlerFunc) (*http.Transport, string) {
+	b.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = two
+	if two {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	base := s.Client().Transport.(*http.Transport)
+	base.MaxIdleConnsPerHost = 64
+	b.Cleanup(func() { base.CloseIdleConnections(); s.Close() })
+	return base, s.URL
+}
+
+// With and without, over loopback. The two take turns within one measurement, in
+// slices of a few calls, so that whatever else the machine does falls on both;
+// the ratio of the throughputs is reported.
+func ratio(b *testing.B, base http.RoundTripper, clients, slice int, call func(http.RoundTripper)) {
+	b.Helper()
+	rts := [2]http.RoundTripper{base, gate(b, transport.Options{Base: base, RPM: 1e12, TPM: 1e12})}
+	var took [2]time.Duration
+	run := func(which, calls int) time.Duration {
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range clients {
+			wg.Go(func() {
+				for range calls {
+					call(rts[which])
+				}
+			})
+		}
+		wg.Wait()
+		return time.Since(start)
+	}
+	run(0, 1)
+	run(1, 1)
+	turn := 0
+	for b.Loop() {
+		a, z := turn%2, 1-turn%2 // who is first takes turns, too
+		turn++
+		took[a] += run(a, slice)
+		took[z] += run(z, slice)
+	}
+	b.ReportMetric(float64(took[0])/float64(took[1]), "ratio")
+	b.ReportMetric(float64(took[0].Nanoseconds())/float64(b.N*clients*slice), "bare-ns/call")
+	b.ReportMetric(float64(took[1].Nanoseconds())/float64(b.N*clients*slice), "ours-ns/call")
+}
+
+// 64 clients over loopback. Target: a ratio of 0.97.
+func BenchmarkLoopback(b *testing.B) {
+	for _, two := range []bool{false, true} {
+		b.Run(map[bool]string{false: "HTTP1", true: "HTTP2"}[two], func(b *testing.B) {
+			base, url := served(b, two, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "application/json")
+				io.WriteString(w, answer)
+			})
+			ratio(b, base, 64, 4, func(rt http.RoundTripper) { get(b, rt, url) })
+		})
+	}
+}
+
+// One client reads a stream: 10,000 small events, then 200 MB. Target: 0.95.
+func BenchmarkStream(b *testing.B) {
+	small := `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","model":"gpt-4o","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}` + "\n\n"
+	for _, c := range []struct {
+		name   string
+		event  string
+		events int
+	}{
+		{"10000-small-events", small, 10_000},
+		{"200MB", `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"` + strings.Repeat("some words ", 2900) + `"}}]}` + "\n\n", 200 << 20 / 32000},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			base, url := served(b, false, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "text/event-stream")
+				flush := w.(http.Flusher).Flush
+				for range c.events {
+					io.WriteString(w, c.event)
+					flush()
+				}
+			})
+			ratio(b, base, 1, 1, func(rt http.RoundTripper) { get(b, rt, url) })
+		})
+	}
+}
+
+// get makes one call and reads its answer in pieces of 32 kB.
+func get(b *testing.B, rt http.RoundTripper, url string) {
+	req, _ := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(chat2k))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	for buf := make([]byte, 32<<10); err == nil; {
+		_, err = resp.Body.Read(buf)
+	}
+	if err != io.EOF {
+		b.Error(err)
+	}
+	resp.Body.Close()
+}

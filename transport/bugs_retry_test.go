@@ -40,10 +40,10 @@ func TestRetryReports(t *testing.T) {
 			})
 		})
 	}
-	call := func(t *testing.T, rt http.RoundTripper, ctx context.Context, body string) (status int, text string, err error, took time.Duration) {
+	call := func(t *testing.T, rt http.RoundTripper, ctx context.Context, body string) (status int, text string, took time.Duration, err error) {
 		start := time.Now()
 		status, text, err = finish(rt.RoundTrip(ask(t, ctx, body)))
-		return status, text, err, time.Since(start)
+		return status, text, time.Since(start), err
 	}
 	attempts := func(t *testing.T, w *wire, want int) {
 		t.Helper()
@@ -54,7 +54,7 @@ func TestRetryReports(t *testing.T) {
 
 	scene("B001 the second attempt carries the same bytes and length", "503 200", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		body := strings.Replace(letter, "a letter", strings.Repeat("x", 358-len(letter)+len("a letter")), 1)
-		status, _, err, _ := call(t, rt, t.Context(), body)
+		status, _, _, err := call(t, rt, t.Context(), body)
 		if status != 200 || err != nil || len(w.bodies) != 2 || w.bodies[0] != body || w.bodies[1] != body || w.sizes[0] != 358 || w.sizes[1] != 358 {
 			t.Errorf("%d %v, sent %q of lengths %v", status, err, w.bodies, w.sizes)
 		}
@@ -62,7 +62,7 @@ func TestRetryReports(t *testing.T) {
 	scene("B002 the last real answer survives the deadline", "429;Retry-After=30;Body=wait", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		status, text, err, took := call(t, rt, ctx, letter)
+		status, text, took, err := call(t, rt, ctx, letter)
 		if status != 429 || text != errorBodies["wait"] || err != nil || took != 0 {
 			t.Errorf("%d %q %v after %v", status, text, err, took)
 		}
@@ -70,14 +70,14 @@ func TestRetryReports(t *testing.T) {
 	scene("B002 it is in the error when the call is cancelled", "429;Retry-After=30;Body=wait", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(2*time.Second, cancel).Stop()
-		_, _, err, took := call(t, rt, ctx, letter)
+		_, _, took, err := call(t, rt, ctx, letter)
 		var e *retry.Error
 		if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Status != 429 || string(e.Body) != errorBodies["wait"] || took != 2*time.Second {
 			t.Errorf("%v after %v", err, took)
 		}
 	})
 	scene("B003 a wait that stands in the body alone is kept", "429;Body=wait 200", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		status, _, _, took := call(t, rt, t.Context(), letter)
+		status, _, took, _ := call(t, rt, t.Context(), letter)
 		if status != 200 || took < 33*time.Second || took > 40*time.Second {
 			t.Errorf("%d after %v", status, took)
 		}
@@ -85,7 +85,7 @@ func TestRetryReports(t *testing.T) {
 	scene("B004 a cancel is not a failure to retry", "hang", transport.Options{Attempts: 5}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(time.Second, cancel).Stop()
-		_, _, err, took := call(t, rt, ctx, letter)
+		_, _, took, err := call(t, rt, ctx, letter)
 		if !errors.Is(err, context.Canceled) || took != time.Second {
 			t.Errorf("%v after %v", err, took)
 		}
@@ -94,7 +94,7 @@ func TestRetryReports(t *testing.T) {
 	scene("B005 the wait obeys the context", "503", transport.Options{Retry: retry.Options{MinBackoff: 30 * time.Second}}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(500*time.Millisecond, cancel).Stop()
-		_, _, err, took := call(t, rt, ctx, letter)
+		_, _, took, err := call(t, rt, ctx, letter)
 		if !errors.Is(err, context.Canceled) || took != 500*time.Millisecond {
 			t.Errorf("%v after %v", err, took)
 		}
@@ -102,20 +102,20 @@ func TestRetryReports(t *testing.T) {
 	scene("B006 the cancel does not hide the last error", "reset", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(100*time.Millisecond, cancel).Stop()
-		_, _, err, _ := call(t, rt, ctx, letter)
+		_, _, _, err := call(t, rt, ctx, letter)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, errReset) {
 			t.Errorf("%v", err)
 		}
 	})
 	scene("B007 an exhausted account is not retried", "429;Body=quota", transport.Options{Attempts: 5}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		status, text, err, took := call(t, rt, t.Context(), letter)
+		status, text, took, err := call(t, rt, t.Context(), letter)
 		if status != 429 || text != errorBodies["quota"] || err != nil || took != 0 {
 			t.Errorf("%d %q %v after %v", status, text, err, took)
 		}
 		attempts(t, w, 1)
 	})
 	scene("B008 the last refusal is the provider's own", "429", transport.Options{Attempts: 5}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		status, text, err, _ := call(t, rt, t.Context(), letter)
+		status, text, _, err := call(t, rt, t.Context(), letter)
 		if status != 429 || text != errorBodies["error"] || err != nil {
 			t.Errorf("%d %q %v", status, text, err)
 		}
@@ -141,7 +141,7 @@ func TestRetryReports(t *testing.T) {
 		},
 		Done: func(e retry.Event) { heard++ },
 	}}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		if _, _, err, _ := call(t, rt, t.Context(), letter); !errors.Is(err, errDial) {
+		if _, _, _, err := call(t, rt, t.Context(), letter); !errors.Is(err, errDial) {
 			t.Errorf("%v", err)
 		}
 		if heard != 2+2+1 {
@@ -164,7 +164,7 @@ func TestRetryReports(t *testing.T) {
 	} {
 		scene(name, c.words, transport.Options{Retry: c.o}, func(t *testing.T, rt *transport.Transport, w *wire) {
 			var trace retry.Trace
-			status, _, err, took := call(t, rt, retry.WithTrace(t.Context(), &trace), letter)
+			status, _, took, err := call(t, rt, retry.WithTrace(t.Context(), &trace), letter)
 			if err != nil || took != 0 || strconv.Itoa(status) != c.words[:3] {
 				t.Errorf("%d %v after %v", status, err, took)
 			}
@@ -175,12 +175,12 @@ func TestRetryReports(t *testing.T) {
 		})
 	}
 	scene("B012 the whole of the default ceiling is slept", "429;Retry-After=60 200", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		if status, _, _, took := call(t, rt, t.Context(), letter); status != 200 || took < time.Minute {
+		if status, _, took, _ := call(t, rt, t.Context(), letter); status != 200 || took < time.Minute {
 			t.Errorf("%d after %v", status, took)
 		}
 	})
 	scene("B013 Retry-After: 0 may go at once, a bounded number of times", "429;Retry-After=0", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		if status, _, _, took := call(t, rt, t.Context(), letter); status != 429 || took > 3*time.Second {
+		if status, _, took, _ := call(t, rt, t.Context(), letter); status != 429 || took > 3*time.Second {
 			t.Errorf("%d after %v", status, took)
 		}
 		attempts(t, w, 3)
@@ -203,7 +203,7 @@ func TestRetryReports(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if status, _, _, took := call(t, rt, t.Context(), letter); status != 200 || took < 7*time.Second {
+				if status, _, took, _ := call(t, rt, t.Context(), letter); status != 200 || took < 7*time.Second {
 					t.Errorf("%d after %v", status, took)
 				}
 			})
@@ -224,7 +224,7 @@ func TestRetryReports(t *testing.T) {
 		w.took = 4 * time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if status, _, err, took := call(t, rt, ctx, letter); status != 503 || err != nil || took > 5*time.Second {
+		if status, _, took, err := call(t, rt, ctx, letter); status != 503 || err != nil || took > 5*time.Second {
 			t.Errorf("%d %v after %v", status, err, took)
 		}
 		attempts(t, w, 1)
@@ -265,7 +265,7 @@ func TestRetryReports(t *testing.T) {
 				t.Errorf("%d", status)
 			}
 			for time.Since(start) < 2*time.Hour-time.Minute {
-				_, _, err, _ := call(t, rt, t.Context(), letter)
+				_, _, _, err := call(t, rt, t.Context(), letter)
 				var e *limit.Error
 				if !errors.Is(err, limit.ErrWaitTooLong) || !errors.As(err, &e) || e.Earliest.Before(start.Add(2*time.Hour)) {
 					t.Fatalf("%v", err)
@@ -274,7 +274,7 @@ func TestRetryReports(t *testing.T) {
 			}
 			attempts(t, w, 1)
 			time.Sleep(time.Minute)
-			if status, _, err, _ := call(t, rt, t.Context(), letter); status != 200 {
+			if status, _, _, err := call(t, rt, t.Context(), letter); status != 200 {
 				t.Errorf("after two hours: %d %v", status, err)
 			}
 			if at := w.at[1].Sub(start); at < 2*time.Hour {

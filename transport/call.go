@@ -27,7 +27,8 @@ type call struct {
 	cost            limit.Cost
 	account         account
 
-	ready bool // an attempt has been admitted and was not sent yet
+	prompted bool // it has a body; else no model runs, whatever the answer reports
+	ready    bool // an attempt has been admitted and was not sent yet
 
 	// The attempt on the wire, or the last one.
 	attempts int
@@ -150,10 +151,14 @@ func (c *call) show(p []byte) {
 		return
 	}
 	if c.meter == nil {
-		c.meter = usage.NewMeter(c.contentType, c.contentEncoding)
+		c.meter = meters.Get().(*usage.Meter)
+		c.meter.Reset(c.contentType, c.contentEncoding)
 	}
 	c.meter.Write(p)
 }
+
+// meters are used again: one is larger than everything else that a call needs.
+var meters = sync.Pool{New: func() any { return new(usage.Meter) }}
 
 // over reports whether the call has been settled.
 func (c *call) over() bool {
@@ -178,6 +183,8 @@ func (c *call) end(complete bool) bool {
 	var r usage.Result
 	if c.meter != nil {
 		r = c.meter.Close()
+		meters.Put(c.meter)
+		c.meter = nil
 	}
 	c.mu.Unlock()
 	c.settle(r)
@@ -194,6 +201,7 @@ func (c *call) cut() { c.end(false) }
 //	2xx, no usage, or cut short         the estimate stands, at least what was seen
 //	429                                 tokens returned, unless refused calls count
 //	other 1xx, 3xx, 4xx                 tokens returned: the model did not run
+//	a request without a body            none were taken, and none are
 //	5xx, time-out, reset after sending  tokens kept
 //
 // and the request kept in all but the first. A call that ends between two
@@ -208,7 +216,7 @@ func (c *call) settle(r usage.Result) {
 	case c.account.waiting() && !c.account.holds(): // spent, or never sent: nothing is left to say
 	case c.refused() && t.profile.Rule.RefusedCount:
 		c.account.spent()
-	case c.free() || c.account.waiting():
+	case c.free() || c.account.waiting() || !c.prompted:
 		c.account.settle(0, 0)
 	case c.unsent():
 		c.account.unsent()
@@ -226,7 +234,9 @@ func (c *call) settle(r usage.Result) {
 		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
 		t.doubt.ended(&c.priced, usedIn, usedOut)
-		t.budget.use(limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+		if in != c.cost.Input || out != c.cost.Output {
+			t.budget.use(time.Now(), limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+		}
 	}
 	t.lastWord(c, &r)
 	if f := t.o.Trace.Settled; f != nil {

@@ -385,15 +385,12 @@ func (f *fire) serve(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	h := w.Header()
-	switch rand.IntN(12) {
-	case 0:
-		h.Set("Retry-After", "0")
-		http.Error(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, 429)
+	switch k := rand.IntN(200); {
+	case k == 0: // few: refusals in a row make everybody wait for longer and longer
+		h.Set("Retry-After-Ms", "1")
+		http.Error(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
 		return
-	case 1:
-		http.Error(w, `{"error":{"message":"slow down","type":"tokens","code":"rate_limit_exceeded"}}`, 429)
-		return
-	case 2:
+	case k < 30:
 		http.Error(w, "oops", []int{500, 502, 503, 529, 408, 409, 400, 404}[rand.IntN(8)])
 		return
 	}

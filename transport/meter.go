@@ -24,12 +24,11 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.ready = false
 	c.status, c.told, c.no = 0, false, nil
-	c.wire.begin()
+	c.wire.begin(c.account.slot)
 	c.attempts++
 	c.sent = time.Now()
-	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
-	t.budget.use(c.cost)
+	t.budget.use(c.sent, c.cost)
 
 	resp, err := t.base.RoundTrip(req)
 	c.wire.err = err
@@ -70,7 +69,7 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		uncharged = c.account.cost
 		uncharged.Requests = c.cost.Requests
 		t.doubt.refused(&c.priced)
-		t.budget.use(minus(limit.Cost{}, c.cost))
+		t.budget.use(c.sent, minus(limit.Cost{}, c.cost))
 	} else {
 		t.budget.answered(c.sent)
 		own = c.cost
@@ -145,7 +144,7 @@ func (t *Transport) drain(c *call, d time.Duration) {
 // over without having been looked at, or in an error inside a stream. A wait
 // that a header named has been heard already.
 func (t *Transport) lastWord(c *call, r *usage.Result) {
-	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait {
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait && !t.profile.IgnoreBodyWait {
 		t.pause(c, v.Wait)
 	}
 }

@@ -2,8 +2,10 @@ package transport
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -93,16 +95,38 @@ type Options struct {
 // DefaultMaxBody is what Options.MaxBody is when unset, in bytes.
 const DefaultMaxBody = 4 << 20
 
-func (o *Options) check() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
+// String names the numbers that are set, and nothing of Base, which may well
+// carry a key.
+func (o Options) String() string {
+	var b strings.Builder
+	b.WriteString("tripmeter options:")
+	for _, f := range o.numbers() {
+		if f.value != 0 {
+			fmt.Fprintf(&b, " %s %d", f.name, f.value)
+		}
+	}
+	return b.String()
+}
+
+// LogValue is String, for package log/slog.
+func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+type number struct {
+	name  string
+	value int64
+}
+
+func (o *Options) numbers() []number {
+	return []number{
 		{"RPM", o.RPM}, {"RPD", o.RPD}, {"TPM", o.TPM}, {"TPD", o.TPD},
 		{"InputTPM", o.InputTPM}, {"OutputTPM", o.OutputTPM},
 		{"Burst", int64(o.Burst)}, {"MaxBody", o.MaxBody}, {"Attempts", int64(o.Attempts)},
 		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxQueue", int64(o.MaxQueue)}, {"MaxWait", int64(o.MaxWait)},
-	} {
+	}
+}
+
+func (o *Options) check() error {
+	for _, f := range o.numbers() {
 		if f.value < 0 {
 			return &ConfigError{f.name, f.value, "must not be negative; zero is unset"}
 		}

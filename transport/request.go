@@ -31,6 +31,9 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 		return own, estimate.Body(req.GetBody, contentType, size, o), nil
 	}
 
+	if ctx := req.Context(); ctx.Err() != nil {
+		return own, estimate.Request{}, ended(ctx)
+	}
 	a := readAhead(req.Body, t.o.MaxBody, req.Context().Done())
 	head, whole, err := a.seen()
 	if ctx := req.Context(); ctx.Err() != nil {

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -53,6 +55,14 @@ type Attempt struct {
 	Quota    Quota         // what the response header says is left
 }
 
+// String names the numbers, and nothing of the request.
+func (a Attempt) String() string {
+	return fmt.Sprintf("attempt %d: status %d after %v, left %v", a.N, a.Status, a.Duration, a.Quota)
+}
+
+// LogValue is String, for package log/slog.
+func (a Attempt) LogValue() slog.Value { return slog.StringValue(a.String()) }
+
 // Quota is what a response header says is left, for watching the headroom
 // shrink. A negative number is unknown.
 type Quota struct {
@@ -69,6 +79,14 @@ type Settlement struct {
 	Status   int        // of the last attempt, 0 if it had none
 	Complete bool       // the body was read to its end
 }
+
+// String names the numbers, and nothing of the request.
+func (s Settlement) String() string {
+	return fmt.Sprintf("settled: reserved %v; charged %v; %d attempts, status %d, complete %v", s.Reserved, s.Charged, s.Attempts, s.Status, s.Complete)
+}
+
+// LogValue is String, for package log/slog.
+func (s Settlement) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // Usage is what a response reported of its tokens. Zero and Found false when
 // it reported nothing usable.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type Transport struct {
 	o      Options
 	base   http.RoundTripper
 	retry  *retry.Transport
+	deaf   *retry.Transport // the same, but for waits that only a body names
 	budget budget
 	prices prices
 	doubt  doubt
@@ -46,12 +48,6 @@ func New(o Options) (*Transport, error) {
 	if err := t.budget.configure(&t.o); err != nil {
 		return nil, err
 	}
-	if o.Provider.Name != "" {
-		if err := o.Provider.Validate(); err != nil {
-			return nil, err
-		}
-		t.adopt(o.Provider)
-	}
 	ro := o.Retry
 	if o.Attempts != 0 {
 		ro.Attempts = o.Attempts
@@ -61,9 +57,18 @@ func New(o Options) (*Transport, error) {
 	ro.Admit = chainAdmit(t.admit, ro.Admit)
 	ro.Owned = true // RoundTrip makes a copy for its context
 	var err error
-	t.retry, err = retry.New((*meter)(t), ro)
-	if err != nil {
+	if t.retry, err = retry.New((*meter)(t), ro); err != nil {
 		return nil, err
+	}
+	ro.IgnoreBodyWait = true
+	if t.deaf, err = retry.New((*meter)(t), ro); err != nil {
+		return nil, err
+	}
+	if o.Provider.Name != "" {
+		if err := o.Provider.Validate(); err != nil {
+			return nil, err
+		}
+		t.adopt(o.Provider)
 	}
 	return t, nil
 }
@@ -73,6 +78,9 @@ func (t *Transport) adopt(p profile.Profile) {
 	if t.o.Charge != "" {
 		r, _ := chargeNamed(t.o.Charge)
 		p.Rule.Charge, p.Rule.ReserveCap = r.Charge, r.ReserveCap
+	}
+	if p.IgnoreBodyWait {
+		t.retry = t.deaf
 	}
 	t.profile = p
 	t.charge.Store(uint32(p.Rule.Charge))
@@ -111,7 +119,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c := &call{Context: req.Context(), t: t, req: req}
-	c.priced = t.prices.price(body, t.rule(body.Model))
+	if c.prompted = req.Body != nil && req.Body != http.NoBody; c.prompted {
+		c.priced = t.prices.price(body, t.rule(body.Model))
+	}
 	c.cost = c.priced.cost()
 	waited, err := t.acquire(c)
 	if err != nil {
@@ -204,6 +214,9 @@ func (t *Transport) notSent(req *http.Request, err error) error {
 // String says what this is, and nothing of what it holds: the base may well
 // carry a key.
 func (t *Transport) String() string { return "tripmeter transport" }
+
+// LogValue is String, for package log/slog.
+func (t *Transport) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {

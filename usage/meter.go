@@ -81,12 +81,20 @@ const (
 // be empty. What the caller asked for plays no part: only the response says
 // what it is.
 func NewMeter(contentType, contentEncoding string) *Meter {
-	m := &Meter{format: sniffing, declared: declaredType(contentType)}
+	m := new(Meter)
+	m.Reset(contentType, contentEncoding)
+	return m
+}
+
+// Reset makes m a Meter for another response, as NewMeter does. Results that m
+// has returned stay as they are.
+func (m *Meter) Reset(contentType, contentEncoding string) {
+	*m = Meter{format: sniffing, declared: declaredType(contentType)}
 	m.scan.r = &m.r
 	m.sse.scan = &m.scan
 	if m.declared == declaredMedia {
 		m.format = nothing
-		return m
+		return
 	}
 	switch strings.ToLower(strings.TrimSpace(contentEncoding)) {
 	case "", "identity":
@@ -98,10 +106,12 @@ func NewMeter(contentType, contentEncoding string) *Meter {
 		// br, zstd, several: no decoder in the standard library. Unknown.
 		m.format = nothing
 	}
-	return m
 }
 
 func declaredType(contentType string) declared {
+	if contentType == "application/json" { // nearly all of them; parsing allocates
+		return undeclared
+	}
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		t, _, _ = strings.Cut(contentType, ";")

@@ -97,7 +97,8 @@ func unescape(b, raw []byte, limit int) (text, rest []byte) {
 }
 
 // escape reads the escape at the start of raw and returns its character and its
-// length in bytes.
+// length in bytes. Package estimate reads escapes alike; neither imports the other,
+// and a test holds the two together.
 func escape(raw []byte) (rune, int) {
 	if len(raw) < 2 {
 		return '\\', 1

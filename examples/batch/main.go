@@ -73,9 +73,9 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 	f.Int64Var(&c.otpm, "otpm", 0, "output tokens a minute, where they are limited apart")
 	f.IntVar(&c.inFlight, "in-flight", 512, "calls under way at once")
 	f.IntVar(&c.attempts, "attempts", 5, "how often a request may be sent, the first time included")
-	f.StringVar(&c.provider, "provider", "", "how limits are charged: "+strings.Join(profile.Names(), ", ")+"; unset: by host")
+	f.StringVar(&c.provider, "provider", "", "how limits are charged: "+strings.Join(profile.Names(), ", ")+"; unset: by host; window is for whole minutes, fixed or sliding")
 	f.StringVar(&c.charge, "charge", "", "override when the provider takes tokens: estimate, settle or actual")
-	f.Float64Var(&c.burstSeconds, "burst-seconds", 0, "capacity of every per-minute limit, in seconds of its rate; 0 leaves it to the provider's profile")
+	f.Float64Var(&c.burstSeconds, "burst-seconds", 0, "capacity of every per-minute limit, in seconds of its rate: in any minute the limit and this much may leave; 0 leaves it to the provider's profile")
 	f.DurationVar(&c.maxWait, "max-wait", 10*time.Minute, "longest wait that a server may order; a longer one saves and ends the job")
 	f.StringVar(&c.summary, "summary", "", "write the figures of the run to this file, as JSON")
 	if err := f.Parse(args); err != nil {
