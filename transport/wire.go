@@ -15,9 +15,9 @@ import (
 // The hooks are made when net/http asks for them, and not before: a base in
 // memory never does.
 type wire struct {
-	state atomic.Uint32
-	hooks atomic.Pointer[httptrace.ClientTrace]
-	err   error // of the attempt
+	state     atomic.Uint32
+	hooks     atomic.Pointer[httptrace.ClientTrace]
+	undialled bool // the attempt's error says that nobody was reached
 }
 
 const (
@@ -29,7 +29,13 @@ const (
 // begin starts a new attempt.
 func (w *wire) begin() {
 	w.state.Store(idle)
-	w.err = nil
+	w.undialled = false
+}
+
+// failed notes the error that the attempt ended with.
+func (w *wire) failed(err error) {
+	var op *net.OpError
+	w.undialled = errors.As(err, &op) && op.Op == "dial"
 }
 
 // unsent reports whether nothing of the attempt can have left.
@@ -40,8 +46,7 @@ func (w *wire) unsent() bool {
 	case connected:
 		return false
 	}
-	var op *net.OpError
-	return errors.As(w.err, &op) && op.Op == "dial"
+	return w.undialled
 }
 
 // trace returns hooks that note the connection, after the hooks that ctx has.
