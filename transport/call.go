@@ -187,7 +187,7 @@ func (c *call) end(complete bool) bool {
 		c.meter = nil
 	}
 	c.mu.Unlock()
-	c.settle(r)
+	c.settle(&r)
 	return true
 }
 
@@ -206,7 +206,7 @@ func (c *call) cut() { c.end(false) }
 //
 // and the request kept in all but the first. A call that ends between two
 // attempts ends as its last attempt did.
-func (c *call) settle(r usage.Result) {
+func (c *call) settle(r *usage.Result) {
 	t := c.t
 	reserved := c.account.charged
 	if c.ready {
@@ -238,7 +238,7 @@ func (c *call) settle(r usage.Result) {
 			t.budget.use(time.Now(), limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
 		}
 	}
-	t.lastWord(c, &r)
+	t.lastWord(c, r)
 	if f := t.o.Trace.Settled; f != nil {
 		f(Settlement{
 			Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),

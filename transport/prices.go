@@ -45,7 +45,7 @@ const bytesPerToken = 6
 
 // actual is what a call that was answered is charged in the end. Of an answer
 // that was cut short the usage is a lower bound: the estimate stands beside it.
-func (p *prices) actual(c *priced, r usage.Result, whole bool, rule estimate.Rule) (input, output int64) {
+func (p *prices) actual(c *priced, r *usage.Result, whole bool, rule estimate.Rule) (input, output int64) {
 	used := estimate.Used{Input: -1, Cached: -1, Output: -1}
 	if r.Found {
 		used = estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output)}
@@ -65,7 +65,7 @@ func (p *prices) actual(c *priced, r usage.Result, whole bool, rule estimate.Rul
 }
 
 // learn takes in the usage of an answer.
-func (p *prices) learn(c *priced, r usage.Result, whole bool) {
+func (p *prices) learn(c *priced, r *usage.Result, whole bool) {
 	if !r.Found || c.model == "" {
 		return
 	}
@@ -84,7 +84,7 @@ func known(c usage.Count) int64 {
 	return c.N
 }
 
-func tell(r usage.Result) Usage {
+func tell(r *usage.Result) Usage {
 	if !r.Found {
 		return Usage{}
 	}
