@@ -32,12 +32,13 @@ const (
 // not JSON, too large, or cannot be read a second time are priced by Unread. It
 // never fails.
 func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
-	if Readable(contentType) && getBody != nil {
+	t := mediaType(contentType)
+	if readable(t) && getBody != nil {
 		if r, ok := read(getBody, size, o); ok {
 			return r
 		}
 	}
-	r := Unread(contentType, size)
+	r := unread(t, size)
 	r.Model = modelInPath(o.Path)
 	r.Stream = streamInPath(o.Path)
 	return r
@@ -55,9 +56,10 @@ func read(getBody func() (io.ReadCloser, error), size int64, o Options) (r Reque
 // else is an upload, of sound as a rule, and costs what sound of that size costs
 // (64 kbit/s, 10 tokens a second), 15,000 tokens at most. An unknown size costs
 // 1,000 tokens.
-func Unread(contentType string, size int64) Request {
+func Unread(contentType string, size int64) Request { return unread(mediaType(contentType), size) }
+
+func unread(t string, size int64) Request {
 	r := Request{Kind: kindUnknown, Choices: 1, Size: max(size, -1)}
-	t := mediaType(contentType)
 	json := readable(t)
 	if t == "multipart/form-data" {
 		r.Kind = kindMultipart

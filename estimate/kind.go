@@ -97,6 +97,9 @@ func makesOutput(kind string) bool {
 // modelInPath finds the model in paths such as /v1beta/models/NAME:generate,
 // /openai/deployments/NAME/chat and /model/NAME/converse.
 func modelInPath(path string) string {
+	if !strings.Contains(path, "/model") && !strings.Contains(path, "/deployments/") {
+		return "" // nearly every path
+	}
 	for _, before := range [...]string{"/deployments/", "/models/", "/model/"} {
 		if _, rest, ok := strings.Cut(path, before); ok {
 			if i := strings.IndexByte(rest, '/'); i >= 0 {
@@ -117,6 +120,9 @@ func modelInPath(path string) string {
 
 // streamInPath reports whether the path itself asks for a stream.
 func streamInPath(path string) bool {
+	if strings.IndexByte(path, ':') < 0 && !strings.Contains(path, "-stream") {
+		return false // nearly every path
+	}
 	for _, part := range [...]string{":streamGenerateContent", "/converse-stream", "/invoke-with-response-stream", ":streamRawPredict"} {
 		if strings.Contains(path, part) {
 			return true

@@ -29,18 +29,18 @@ type call struct {
 
 	prompted bool // it has a body; else no model runs, whatever the answer reports
 	ready    bool // an attempt has been admitted and was not sent yet
+	told     bool // the last header named a wait
+	metered  bool // the response's body is read for usage
 
 	// The attempt on the wire, or the last one.
 	attempts int
 	status   int // 0: no response
 	wire     wire
 	sent     time.Time
-	told     bool        // its header named a wait
 	no       *refused    // what it said, if it was a refusal
 	sums     predictions // of the charge rules, when it left
 
-	// What the response says of its body.
-	metered                      bool // it is read for usage
+	// What the header says of the body. Kept, as the caller may change the header.
 	contentType, contentEncoding string
 
 	// The body may be read on one goroutine and its end come on another.
@@ -187,7 +187,7 @@ func (c *call) end(complete bool) bool {
 		c.meter = nil
 	}
 	c.mu.Unlock()
-	c.settle(r)
+	c.settle(&r)
 	return true
 }
 
@@ -206,7 +206,7 @@ func (c *call) cut() { c.end(false) }
 //
 // and the request kept in all but the first. A call that ends between two
 // attempts ends as its last attempt did.
-func (c *call) settle(r usage.Result) {
+func (c *call) settle(r *usage.Result) {
 	t := c.t
 	reserved := c.account.charged
 	if c.ready {
@@ -227,7 +227,7 @@ func (c *call) settle(r usage.Result) {
 		// The end of the connection is no proof that an answer is whole: a
 		// proxy ends a stream politely when its own connection was cut.
 		whole := r.Complete
-		rule := t.rule(c.priced.request.Model)
+		rule := t.rule(c.priced.model)
 		in, out := t.prices.actual(&c.priced, r, whole, rule)
 		c.account.settle(in, out)
 		t.prices.learn(&c.priced, r, whole)
@@ -238,7 +238,7 @@ func (c *call) settle(r usage.Result) {
 			t.budget.use(time.Now(), limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
 		}
 	}
-	t.lastWord(c, &r)
+	t.lastWord(c, r)
 	if f := t.o.Trace.Settled; f != nil {
 		f(Settlement{
 			Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),

@@ -18,7 +18,8 @@
 // the provider's, byte for byte and chunk for chunk. No error, hook or snapshot
 // holds a key, a prompt or a query string.
 //
-// It will not follow redirects, cache, log, or add headers. It does not know
+// It will not follow redirects, cache, log, or add headers, but for the one that
+// [Options.StopSDKRetries] asks for. It does not know
 // what other processes spend from the same limit; it learns of it from headers
 // and refusals.
 //
@@ -40,12 +41,20 @@
 //	2xx, no usage; stream cut short              kept                 the estimate stands, or what was seen if more
 //	429, to be tried again                       one more an attempt  held for the next attempt
 //	429, final                                   kept                 returned, unless refused calls count
-//	other 4xx                                    kept                 returned
+//	another 4xx, to be tried again (408, 409)    one more an attempt  held for the next attempt
+//	other 1xx, 3xx, 4xx                          kept                 returned
+//	a request without a body                     kept                 none
 //	5xx, time-out, reset after sending           one more an attempt  kept; charged again
 //
 // The place in flight is held until the body ends, and free while a call waits
-// to be tried again. A body that is forgotten gives it back when the request's
-// context ends, or when the collector finds it.
+// to be tried again. A response that is forgotten gives it back, and its
+// connection, when the request's context ends, or when the collector finds it;
+// that may be long, and is no way to end a call. Whoever panics while it reads,
+// sends or is told ends the call too.
+//
+// net/http itself sends some requests again, on a connection that it found
+// closed: those without a body, and those with an Idempotency-Key. It tells
+// nobody, so that such a replay is charged once.
 //
 // # Several Transports
 //

@@ -31,7 +31,9 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.budget.use(c.sent, c.cost)
 
 	resp, err := t.base.RoundTrip(req)
-	c.wire.err = err
+	if err != nil {
+		c.wire.failed(err)
+	}
 	left := Quota{-1, -1, -1, -1}
 	switch {
 	case resp != nil && err == nil:

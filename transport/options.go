@@ -64,7 +64,9 @@ type Options struct {
 
 	// MaxBody is the largest request body, in bytes, without a GetBody that is
 	// read before it is sent, to price it; 0 is 4 MiB. Larger ones, uploads,
-	// and whatever is not JSON are priced by size and streamed.
+	// whatever is not JSON, and a body that has not ended after a tenth of a
+	// second, as one that is written while it is sent, are priced by size and
+	// streamed.
 	MaxBody int64
 
 	// Attempts is how often a call may go out, the first included; 0 is 3. It

@@ -15,20 +15,23 @@ type prices struct {
 
 // priced is a request with its price, in tokens.
 type priced struct {
-	request       estimate.Request
-	raw           int64 // prompt before calibration
+	model         string
+	raw           int64 // prompt before calibration; 0 if the body was not understood
 	input, output int64 // under the charge rule
 	reserve       int64 // output under a rule that reserves the cap
 	charge        estimate.Charge
 }
 
 func (p *prices) price(r estimate.Request, rule estimate.Rule) priced {
-	out := priced{request: r, raw: r.Input, charge: rule.Charge}
-	out.request.Input = p.prompts.Scale(r.Model, r.Input)
+	out := priced{model: r.Model, charge: rule.Charge}
+	if r.Understood {
+		out.raw = r.Input
+	}
+	r.Input = p.prompts.Scale(r.Model, r.Input)
 	learned := p.answers.Learned(r.Model)
-	out.input, out.output = rule.Price(out.request, learned)
+	out.input, out.output = rule.Price(r, learned)
 	rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
-	_, out.reserve = rule.Price(out.request, learned)
+	_, out.reserve = rule.Price(r, learned)
 	return out
 }
 
@@ -42,7 +45,7 @@ const bytesPerToken = 6
 
 // actual is what a call that was answered is charged in the end. Of an answer
 // that was cut short the usage is a lower bound: the estimate stands beside it.
-func (p *prices) actual(c *priced, r usage.Result, whole bool, rule estimate.Rule) (input, output int64) {
+func (p *prices) actual(c *priced, r *usage.Result, whole bool, rule estimate.Rule) (input, output int64) {
 	used := estimate.Used{Input: -1, Cached: -1, Output: -1}
 	if r.Found {
 		used = estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output)}
@@ -62,15 +65,15 @@ func (p *prices) actual(c *priced, r usage.Result, whole bool, rule estimate.Rul
 }
 
 // learn takes in the usage of an answer.
-func (p *prices) learn(c *priced, r usage.Result, whole bool) {
-	if !r.Found || c.request.Model == "" {
+func (p *prices) learn(c *priced, r *usage.Result, whole bool) {
+	if !r.Found || c.model == "" {
 		return
 	}
-	if r.Input.OK && c.raw > 0 && c.request.Understood {
-		p.prompts.Observe(c.request.Model, c.raw, r.Input.N)
+	if r.Input.OK && c.raw > 0 {
+		p.prompts.Observe(c.model, c.raw, r.Input.N)
 	}
 	if r.Output.OK && whole {
-		p.answers.Observe(c.request.Model, r.Output.N)
+		p.answers.Observe(c.model, r.Output.N)
 	}
 }
 
@@ -81,7 +84,7 @@ func known(c usage.Count) int64 {
 	return c.N
 }
 
-func tell(r usage.Result) Usage {
+func tell(r *usage.Result) Usage {
 	if !r.Found {
 		return Usage{}
 	}

@@ -13,7 +13,8 @@ import (
 // called with no lock held, on the goroutine that does the work, so a slow one
 // slows its own call; they may be called for several calls at once. Requests
 // are the caller's and must not be changed; what they carry (keys, prompts) is
-// never in the other fields.
+// never in the other fields. The one exception is [Attempt.Err], which is the
+// base's own error in the base's own words.
 type Trace struct {
 	// Queued: priced, about to be admitted.
 	Queued func(*http.Request, limit.Cost)

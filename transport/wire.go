@@ -17,10 +17,10 @@ import (
 // The hooks are made when net/http asks for them, and not before: a base in
 // memory never does.
 type wire struct {
-	state atomic.Uint32
-	hooks atomic.Pointer[httptrace.ClientTrace]
-	slot  limit.Reservation // of the attempt
-	err   error             // of the attempt
+	state     atomic.Uint32
+	hooks     atomic.Pointer[httptrace.ClientTrace]
+	slot      limit.Reservation // of the attempt
+	undialled bool              // the attempt's error says that nobody was reached
 }
 
 const (
@@ -34,8 +34,14 @@ const (
 // says it has left is of the time when the request came.
 func (w *wire) begin(slot limit.Reservation) {
 	w.state.Store(idle)
-	w.slot, w.err = slot, nil
+	w.slot, w.undialled = slot, false
 	slot.Sent()
+}
+
+// failed notes the error that the attempt ended with.
+func (w *wire) failed(err error) {
+	var op *net.OpError
+	w.undialled = errors.As(err, &op) && op.Op == "dial"
 }
 
 // unsent reports whether nothing of the attempt can have left.
@@ -46,8 +52,7 @@ func (w *wire) unsent() bool {
 	case connected:
 		return false
 	}
-	var op *net.OpError
-	return errors.As(w.err, &op) && op.Op == "dial"
+	return w.undialled
 }
 
 // trace returns hooks that note the connection, after the hooks that ctx has.
