@@ -110,7 +110,13 @@ type scanner struct {
 
 	payloadBytes int64 // of the body, wherever they stand
 	strays       int64 // payloads under names at the top that are in no table
+
+	last modelName // of an earlier body
 }
+
+// A modelName is a model's name and its [family]. A program uses few models, so a
+// scanner keeps the last it made, to make no string of the same bytes again.
+type modelName struct{ name, family string }
 
 // A scanner is 13 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
