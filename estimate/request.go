@@ -86,7 +86,7 @@ const maxModel = 512
 // Inspect reads a JSON body. It never fails: see Request.Understood. It keeps
 // neither body nor a part of it, changes nothing, copies nothing but the model's
 // name, and its work is linear in the size of the body: one pass, or two where
-// Options.Counter says so.
+// Options.Counter says so, and each of them again if an object has a name twice.
 func Inspect(body []byte, o Options) Request {
 	if o.Counter == nil {
 		r, model := inspect(body, o.Path, countO200k)
@@ -97,7 +97,7 @@ func Inspect(body []byte, o Options) Request {
 	}
 	s := newScanner(body, countNothing)
 	s.run()
-	model := s.modelName(o.Path)
+	model := s.modelName(o.Path).name
 	s.release()
 	r, _ := inspect(body, o.Path, func(raw []byte) (milli, chars int64) {
 		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0)), characters(raw)
@@ -127,11 +127,21 @@ func inspect(body []byte, path string, count counting) (r Request, model string)
 	return r, model
 }
 
-func (s *scanner) modelName(path string) string {
-	if n := len(s.model); n > 0 && n <= maxModel {
-		return string(AppendText(make([]byte, 0, 64), s.model))
+func (s *scanner) modelName(path string) modelName {
+	n := len(s.model)
+	switch {
+	case n == 0 || n > maxModel:
+		name := modelInPath(path)
+		return modelName{name, family(name)}
+	case string(s.model) == s.last.name:
+		return s.last
 	}
-	return modelInPath(path)
+	name := string(AppendText(make([]byte, 0, 64), s.model))
+	m := modelName{name, family(name)}
+	if name == string(s.model) { // no escapes: the same bytes are the same name again
+		s.last = m
+	}
+	return m
 }
 
 // overheads are the tokens that the form of a chat adds to its texts, for models
@@ -147,9 +157,10 @@ var overheads = []struct {
 
 // request makes the sums into a Request. It also returns the model's family.
 func (s *scanner) request(path string) (r Request, model string) {
-	t := &s.t
+	t, m := &s.t, s.modelName(path)
+	model = m.family
 	r = Request{
-		Model:    s.modelName(path),
+		Model:    m.name,
 		Stream:   s.set[0][slotStream] > 0 || streamInPath(path),
 		Text:     t.text,
 		Chars:    t.chars,
@@ -166,7 +177,6 @@ func (s *scanner) request(path string) (r Request, model string) {
 			r.OutputCap = max(r.OutputCap, n)
 		}
 	}
-	model = family(r.Model)
 	r.Kind = s.kind(path, model)
 	if r.Kind == kindCompletions {
 		r.Choices = mulSat(r.Choices, max(t.prompts, 1))

@@ -77,9 +77,9 @@ type frame struct {
 // A member is a name in an open object and the totals as they stood before it.
 // What it added is the difference to the next member of the object, or to now.
 type member struct {
-	start, end int  // of the name, in the body
-	plain      bool // the name is ASCII without escapes
-	before     totals
+	start, end int    // of the name, in the body
+	plain      bool   // the name is ASCII without escapes
+	before     totals // in an exact pass only
 }
 
 // counting says how many milli-tokens and characters the inside of a JSON string,
@@ -87,8 +87,9 @@ type member struct {
 // about nothing.
 type counting func(raw []byte) (milli, chars int64)
 
-// A scanner makes one pass over a body. It keeps its own stack, so depth cannot
-// overflow anything, and never steps back, so the work is linear in the bytes.
+// A scanner makes one pass over a body, two if a name comes twice in an object. It
+// keeps its own stack, so depth cannot overflow anything, and never steps back
+// inside a pass, so the work is linear in the bytes.
 type scanner struct {
 	body    []byte
 	count   counting
@@ -102,12 +103,20 @@ type scanner struct {
 	n       int // members in use
 	effort  int
 	members [maxMembers]member
+	exact   bool // the totals before each name are kept, to take it away again
+	twice   bool // a name came twice, and they were not
 	broken  bool // not JSON, cut short, or more than one value
 	ended   bool // the body's own object has been closed
 
 	payloadBytes int64 // of the body, wherever they stand
 	strays       int64 // payloads under names at the top that are in no table
+
+	last modelName // of an earlier body
 }
+
+// A modelName is a model's name and its [family]. A program uses few models, so a
+// scanner keeps the last it made, to make no string of the same bytes again.
+type modelName struct{ name, family string }
 
 // A scanner is 13 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
@@ -115,12 +124,17 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 func newScanner(body []byte, count counting) *scanner {
 	s := scanners.Get().(*scanner)
 	s.body, s.count = body, count
+	s.begin(false)
+	return s
+}
+
+// begin forgets what an earlier pass has found.
+func (s *scanner) begin(exact bool) {
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
 	s.model, s.saw, s.depth, s.n, s.effort = nil, 0, 0, 0, 0
-	s.broken, s.ended = false, false
+	s.exact, s.twice, s.broken, s.ended = exact, false, false, false
 	s.payloadBytes, s.strays = 0, 0
 	s.frames[0] = frame{place: asRoot}
-	return s
 }
 
 // release gives the scanner back, without the caller's bytes.
@@ -129,7 +143,18 @@ func (s *scanner) release() {
 	scanners.Put(s)
 }
 
+// run reads the body. Names that come twice are so rare, and to keep the totals
+// before each name costs so much, that this is done only in a second pass, after
+// the first has met such a name.
 func (s *scanner) run() {
+	s.pass()
+	if s.twice {
+		s.begin(true)
+		s.pass()
+	}
+}
+
+func (s *scanner) pass() {
 	b := s.body
 	i := 0
 	if bytes.HasPrefix(b, []byte("\ufeff")) { // a parser may pass over it (RFC 8259 section 8.1)
@@ -154,6 +179,9 @@ func (s *scanner) run() {
 			if f.key {
 				f.key = false
 				s.name(f, start, end)
+				if s.twice {
+					return
+				}
 				if i < len(b) && b[i] == ':' { // as it nearly always is
 					i++
 				}
@@ -226,7 +254,9 @@ func (s *scanner) open(f *frame, i int) int {
 		return s.subtree(i, asStructure)
 	}
 	s.depth++
-	s.frames[s.depth] = frame{place: p, hint: hint, members: uint8(s.n), object: object, key: object}
+	f = &s.frames[s.depth]
+	*f = frame{}
+	f.place, f.hint, f.members, f.object, f.key = p, hint, uint8(s.n), object, object
 	if object && (p == asContent || p == asLoose) {
 		s.settlePart()
 		s.part = part{depth: int32(s.depth)}
@@ -258,30 +288,19 @@ func (s *scanner) close(object bool) {
 // name reads a name of the object f.
 func (s *scanner) name(f *frame, start, end int) {
 	key := s.body[start:end]
-	plain := isPlain(key)
-	again := s.remember(f, start, end, plain)
-	if !plain {
-		var buf [maxKey]byte
-		key = plainKey(buf[:0], key)
+	s.lookUp(f, key)
+	plain := true // as all names in the tables are
+	switch f.value {
+	case asLoose, asUnknown, asSkipped:
+		if plain = isPlain(key); !plain {
+			var buf [maxKey]byte
+			s.lookUp(f, plainKey(buf[:0], key))
+		}
 	}
-	f.arg = 0
+	again := s.remember(f, start, end, plain)
 	tier := 0
-	switch f.place {
-	case asRoot:
-		var saw uint16
-		f.value, f.arg, saw = rootKey(key)
-		s.saw |= saw
-	case asContent, asLoose:
-		f.value, f.arg = partKey(key)
-	case asMedia:
-		f.value, f.arg = mediaKey(key)
-	case asConfig:
-		f.value, f.arg = configKey(key)
+	if f.place == asConfig {
 		tier = 1
-	case asThinking:
-		f.value, f.arg = thinkingKey(key)
-	default:
-		f.value = asSkipped
 	}
 	// The last of two equal names wins, whatever its value.
 	switch f.value {
@@ -295,6 +314,25 @@ func (s *scanner) name(f *frame, start, end int) {
 		}
 	case asModel:
 		s.model = nil
+	}
+}
+
+// lookUp says in f how the value of the name key is read.
+func (s *scanner) lookUp(f *frame, key []byte) {
+	f.value, f.arg = asSkipped, 0
+	switch f.place {
+	case asRoot:
+		var saw uint16
+		f.value, f.arg, saw = rootKey(key)
+		s.saw |= saw
+	case asContent, asLoose:
+		f.value, f.arg = partKey(key)
+	case asMedia:
+		f.value, f.arg = mediaKey(key)
+	case asConfig:
+		f.value, f.arg = configKey(key)
+	case asThinking:
+		f.value, f.arg = thinkingKey(key)
 	}
 }
 
@@ -336,6 +374,10 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 				continue
 			}
 		}
+		if !s.exact {
+			s.twice = true
+			return true
+		}
 		s.effort += len(open)
 		next, until := &s.t, start
 		if i+1 < len(open) {
@@ -359,7 +401,10 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 		return again
 	}
 	m := &s.members[s.n]
-	m.start, m.end, m.plain, m.before = start, end, plain, s.t
+	m.start, m.end, m.plain = start, end, plain
+	if s.exact {
+		m.before = s.t
+	}
 	s.n++
 	return again
 }
@@ -576,21 +621,21 @@ func (s *scanner) textOrURL(raw []byte, at int, hint mediaKind) {
 // payload takes base64 into the current part. raw is the string, body the base64
 // in it.
 func (s *scanner) payload(raw, body []byte, at int, k, hint mediaKind) {
-	s.begin(hint)
+	s.beginMedia(hint)
 	s.part.inURL = k
 	s.part.take(body, at)
 	s.payloadBytes += int64(len(raw))
-	s.finish()
+	s.finishMedia()
 }
 
 // reference takes media that is elsewhere into the current part.
 func (s *scanner) reference(at int, hint mediaKind) {
-	s.begin(hint)
+	s.beginMedia(hint)
 	s.part.open, s.part.remote, s.part.start = true, true, at
-	s.finish()
+	s.finishMedia()
 }
 
-func (s *scanner) begin(hint mediaKind) {
+func (s *scanner) beginMedia(hint mediaKind) {
 	s.settlePart() // a part with two payloads: the first ends here
 	s.part.clear()
 	if hint != mediaUnknown {
@@ -598,7 +643,7 @@ func (s *scanner) begin(hint mediaKind) {
 	}
 }
 
-func (s *scanner) finish() {
+func (s *scanner) finishMedia() {
 	if s.part.depth == 0 {
 		s.settlePart()
 		s.part = part{}
