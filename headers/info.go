@@ -102,6 +102,11 @@ type Info struct {
 	// no dimension counts requests and never tokens.
 	Requests, Tokens, Input, Output Quota
 
+	// Unnamed is set when Requests comes from fields that name neither a dimension
+	// nor a window, such as X-RateLimit-Limit: they count requests by custom, but a
+	// second's as often as a minute's.
+	Unnamed bool
+
 	Other    []Named  // further dimensions, by name
 	Windows  []Window // further windows of a dimension, by dimension and length
 	Policies []Policy // IETF items, in the order of the fields

@@ -359,6 +359,7 @@ func (r *reader) place(d dimension, label string, info *Info) {
 		switch d {
 		case requests:
 			info.Requests = main.Quota
+			info.Unnamed = main.dim == unsuffixed && main.Window == 0
 		case tokens:
 			info.Tokens = main.Quota
 		case input:

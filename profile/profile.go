@@ -61,6 +61,10 @@ type Profile struct {
 	// behind the caller's own tier) and are not used.
 	Foreign bool
 
+	// IgnoreBodyWait: a wait that only an error body names is not honoured. Most
+	// providers that name one there name it nowhere else, so the zero value does.
+	IgnoreBodyWait bool
+
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
 

@@ -39,6 +39,7 @@ type dimension struct {
 type budget struct {
 	limiter Limiter
 	trace   *Trace
+	burst   time.Duration // Options.Burst
 
 	mu     sync.Mutex // guards below
 	dims   []*dimension
@@ -74,9 +75,19 @@ func shapeOf(p profile.Profile) shape {
 	return s
 }
 
+// reshape takes on a profile's shape. A burst set by hand goes before it, for
+// learned limits too.
+func (b *budget) reshape(p profile.Profile) {
+	b.shape = shapeOf(p)
+	if b.burst > 0 {
+		b.shape.requestBurst, b.shape.tokenBurst = b.burst, b.burst
+	}
+}
+
 // configure makes the limiter, or takes the one that was given.
 func (b *budget) configure(o *Options) error {
-	b.trace, b.shape, b.limiter = &o.Trace, shapeOf(o.Provider), o.Limiter
+	b.trace, b.burst, b.limiter = &o.Trace, o.Burst, o.Limiter
+	b.reshape(o.Provider)
 	if b.limiter == nil {
 		l, err := limit.New(limit.Options{
 			Limits: limits(o), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
@@ -126,7 +137,7 @@ func limits(o *Options) []limit.Limit {
 func (b *budget) adopt(p profile.Profile) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.shape = shapeOf(p)
+	b.reshape(p)
 	for _, d := range b.dims {
 		if d.configured.Unit == limit.Tokens {
 			d.configured.Unit = b.shape.tokens

@@ -47,7 +47,7 @@ func (b *budget) learn(i *headers.Info, own limit.Cost, linear bool) []reading {
 		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
 			return
 		}
-		window := b.window(u, q, linear)
+		window := b.window(u, q, linear, i.Unnamed && u == limit.Requests)
 		if window == 0 {
 			return
 		}
@@ -108,9 +108,11 @@ func (b *budget) day(q headers.Quota) bool {
 // the header states or its arithmetic gives comes first. A limit seen or
 // configured before keeps its window. Where the dialect's reset is the time to
 // full of a continuous bucket (linear), it is the shortest window that explains
-// the reset; elsewhere a reset above a minute is another period's, and
-// everything else is per minute by the custom of all these APIs.
-func (b *budget) window(u limit.Unit, q headers.Quota, linear bool) time.Duration {
+// the reset; elsewhere a reset above a minute is another period's, fields that
+// name no dimension are a second's as often as a minute's, which only a longer
+// reset tells apart, and everything else is per minute by the custom of all
+// these APIs.
+func (b *budget) window(u limit.Unit, q headers.Quota, linear, unnamed bool) time.Duration {
 	if q.Window > 0 {
 		return q.Window
 	}
@@ -134,7 +136,7 @@ func (b *budget) window(u limit.Unit, q headers.Quota, linear bool) time.Duratio
 		}
 		return 0
 	}
-	if q.Reset.OK && q.Reset.D > time.Minute+time.Second {
+	if q.Reset.OK && q.Reset.D > time.Minute+time.Second || unnamed && q.Reset.D <= 10*time.Second {
 		return 0
 	}
 	if u == limit.Requests && !q.Reset.OK && b.find(u, time.Minute) == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -526,4 +527,72 @@ func TestB114_NoEdges(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 	})
+}
+
+// A limit that is learned has the burst that was set by hand; a limit whose
+// fields name no window is not taken for a minute's.
+func TestBurstOfALearnedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600, TPM: 60_000}})
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), Burst: 3 * time.Second})
+		if s, b, err := post(&http.Client{Transport: rt}, chat); s != 200 || err != nil {
+			t.Fatal(s, b, err)
+		}
+		got := map[limit.Unit]int64{}
+		for _, l := range rt.Snapshot().Limits {
+			got[l.Unit] = l.Capacity
+		}
+		if got[limit.Requests] != 30 || got[limit.Tokens] != 3000 {
+			t.Errorf("%v, want 3 s of each rate", got)
+		}
+	})
+}
+
+// Fields that name neither dimension nor window may be a second's: a configured
+// rate does not follow them down sixtyfold.
+func TestUnnamedLimitIsNotAMinutes(t *testing.T) {
+	for words, want := range map[string]int64{
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=4;X-Ratelimit-Reset=1":          600,
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=0;X-Ratelimit-Reset=1000000000": 600, // long ago
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=4":                              600,
+		"200;X-Ratelimit-Limit=5;X-Ratelimit-Remaining=4;X-Ratelimit-Reset=45":         5,
+		"200;X-Ratelimit-Limit-Requests=5;X-Ratelimit-Remaining-Requests=4":            5,
+		"200;X-Ratelimit-Limit-Minute=5;X-Ratelimit-Remaining-Minute=4":                5,
+	} {
+		rt := gate(t, transport.Options{Base: script(words), RPM: 600})
+		if status, _, err := finish(rt.RoundTrip(ask(t, t.Context(), letter))); status != 200 || err != nil {
+			t.Errorf("%s: %d %v", words, status, err)
+		}
+		if got := rt.Snapshot().Limits[0].Rate.N; got != want {
+			t.Errorf("%s: %d a minute, want %d", words, got, want)
+		}
+	}
+}
+
+// A wait that only the body names is honoured, unless the profile says that it
+// means nothing.
+func TestBodyWaitAsTheProfileSays(t *testing.T) {
+	for ignore, want := range map[bool]bool{false: true, true: false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				if n++; n == 1 {
+					return rttest.Response(r, 429, http.Header{"Content-Type": {"application/json"}},
+						`{"error":{"message":"Rate limit reached. Please try again in 33s.","code":"rate_limit_exceeded"}}`), nil
+				}
+				return rttest.Response(r, 200, nil, `{}`), nil
+			})
+			prof := profile.Unknown()
+			prof.IgnoreBodyWait = ignore
+			rt := gate(t, transport.Options{Base: base, Provider: prof})
+			start := time.Now()
+			if s, _, err := post(&http.Client{Transport: rt}, chat); s != 200 || err != nil {
+				t.Fatal(s, err)
+			}
+			if waited := time.Since(start) >= 33*time.Second; waited != want {
+				t.Errorf("ignore %v: came back after %v", ignore, time.Since(start))
+			}
+		})
+	}
 }

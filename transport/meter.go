@@ -24,10 +24,9 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.ready = false
 	c.status, c.told, c.no = 0, false, nil
-	c.wire.begin()
+	c.wire.begin(c.account.slot)
 	c.attempts++
 	c.sent = time.Now()
-	c.account.slot.Sent()
 	c.sums = t.doubt.sending(&c.priced)
 	t.budget.use(c.sent, c.cost)
 
@@ -147,7 +146,7 @@ func (t *Transport) drain(c *call, d time.Duration) {
 // over without having been looked at, or in an error inside a stream. A wait
 // that a header named has been heard already.
 func (t *Transport) lastWord(c *call, r *usage.Result) {
-	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait {
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait && !t.profile.IgnoreBodyWait {
 		t.pause(c, v.Wait)
 	}
 }

@@ -25,6 +25,7 @@ type Transport struct {
 	o      Options
 	base   http.RoundTripper
 	retry  *retry.Transport
+	deaf   *retry.Transport // the same, but for waits that only a body names
 	budget budget
 	prices prices
 	doubt  doubt
@@ -47,12 +48,6 @@ func New(o Options) (*Transport, error) {
 	if err := t.budget.configure(&t.o); err != nil {
 		return nil, err
 	}
-	if o.Provider.Name != "" {
-		if err := o.Provider.Validate(); err != nil {
-			return nil, err
-		}
-		t.adopt(o.Provider)
-	}
 	ro := o.Retry
 	if o.Attempts != 0 {
 		ro.Attempts = o.Attempts
@@ -62,9 +57,18 @@ func New(o Options) (*Transport, error) {
 	ro.Admit = chainAdmit(t.admit, ro.Admit)
 	ro.Owned = true // RoundTrip makes a copy for its context
 	var err error
-	t.retry, err = retry.New((*meter)(t), ro)
-	if err != nil {
+	if t.retry, err = retry.New((*meter)(t), ro); err != nil {
 		return nil, err
+	}
+	ro.IgnoreBodyWait = true
+	if t.deaf, err = retry.New((*meter)(t), ro); err != nil {
+		return nil, err
+	}
+	if o.Provider.Name != "" {
+		if err := o.Provider.Validate(); err != nil {
+			return nil, err
+		}
+		t.adopt(o.Provider)
 	}
 	return t, nil
 }
@@ -74,6 +78,9 @@ func (t *Transport) adopt(p profile.Profile) {
 	if t.o.Charge != "" {
 		r, _ := chargeNamed(t.o.Charge)
 		p.Rule.Charge, p.Rule.ReserveCap = r.Charge, r.ReserveCap
+	}
+	if p.IgnoreBodyWait {
+		t.retry = t.deaf
 	}
 	t.profile = p
 	t.charge.Store(uint32(p.Rule.Charge))

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/tripmeter/tripmeter/limit"
 )
 
 // wire tells whether an attempt that ended with an error can have left. It
@@ -16,8 +18,9 @@ import (
 // memory never does.
 type wire struct {
 	state     atomic.Uint32
-	hooks     atomic.Pointer[httptrace.ClientTrace]
 	undialled bool // the attempt's error says that nobody was reached
+	hooks     atomic.Pointer[httptrace.ClientTrace]
+	slot      limit.Reservation // of the attempt
 }
 
 const (
@@ -26,10 +29,13 @@ const (
 	connected        // there is one: bytes may have left
 )
 
-// begin starts a new attempt.
-func (w *wire) begin() {
+// begin starts a new attempt. It is taken to leave now, and again when it has
+// its connection: while one is made, others overtake, and what the provider
+// says it has left is of the time when the request came.
+func (w *wire) begin(slot limit.Reservation) {
 	w.state.Store(idle)
-	w.undialled = false
+	w.slot, w.undialled = slot, false
+	slot.Sent()
 }
 
 // failed notes the error that the attempt ended with.
@@ -58,7 +64,10 @@ func (w *wire) trace(ctx context.Context) *httptrace.ClientTrace {
 	}
 	h := &httptrace.ClientTrace{
 		GetConn: func(string) { w.state.CompareAndSwap(idle, dialing) },
-		GotConn: func(httptrace.GotConnInfo) { w.state.Store(connected) },
+		GotConn: func(httptrace.GotConnInfo) {
+			w.state.Store(connected)
+			w.slot.Sent()
+		},
 	}
 	httptrace.WithClientTrace(ctx, h) // adds the caller's own hooks to h
 	if !w.hooks.CompareAndSwap(nil, h) {
