@@ -18,9 +18,9 @@ import (
 // memory never does.
 type wire struct {
 	state     atomic.Uint32
+	undialled bool // the attempt's error says that nobody was reached
 	hooks     atomic.Pointer[httptrace.ClientTrace]
 	slot      limit.Reservation // of the attempt
-	undialled bool              // the attempt's error says that nobody was reached
 }
 
 const (
