@@ -85,12 +85,12 @@ func callFrom(ctx context.Context) *call {
 func (t *Transport) deciding(e retry.Event) {
 	c := callFrom(e.Request.Context())
 	switch {
+	case c.refused():
+		c.no.verdict = e.Verdict
+		t.drain(c, e.Wait)
+		t.endRefused(c)
 	case c.free():
-		if c.refused() {
-			c.no.verdict = e.Verdict
-			t.drain(c, e.Wait)
-		}
-		c.account.refused()
+		c.account.settle(0, 0)
 	case c.unsent():
 		c.account.unsent()
 	default:
@@ -98,27 +98,29 @@ func (t *Transport) deciding(e retry.Event) {
 	}
 }
 
+// endRefused ends an attempt that was refused for its rate, as the provider
+// charges it.
+func (t *Transport) endRefused(c *call) {
+	switch {
+	case t.profile.Rule.RefusedCount:
+		c.account.spent()
+	case t.profile.RefusedFree:
+		c.account.unsent()
+	default:
+		c.account.settle(0, 0)
+	}
+}
+
 // admit charges a further attempt at the head of the line, before it leaves.
 // If it may not go, the retry layer returns the last response.
 func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	c := callFrom(e.Request.Context())
-	cost := c.cost
-	if c.account.holds() {
-		cost = limit.Cost{Requests: cost.Requests}
-		if c.refused() && t.profile.RefusedFree {
-			cost = limit.Cost{}
-		}
-	}
-	r, err := t.budget.limiter.AcquireFirst(ctx, cost)
+	r, err := t.budget.limiter.AcquireFirst(ctx, c.cost)
 	if err != nil {
 		return t.notSent(c.req, err)
 	}
 	c.ready = true
-	if c.account.holds() {
-		c.account.again(r, cost)
-	} else {
-		c.account.take(r, cost)
-	}
+	c.account.take(r, c.cost)
 	return nil
 }
 
@@ -209,17 +211,13 @@ func (c *call) cut() { c.end(false) }
 func (c *call) settle(r *usage.Result) {
 	t := c.t
 	reserved := c.account.charged
-	if c.ready {
-		c.account.unsent()
-	}
 	switch {
-	case c.account.waiting() && !c.account.holds(): // spent, or never sent: nothing is left to say
-	case c.refused() && t.profile.Rule.RefusedCount:
-		c.account.spent()
-	case c.free() || c.account.waiting() || !c.prompted:
-		c.account.settle(0, 0)
-	case c.unsent():
+	case c.account.waiting(): // the last attempt has had its ending
+	case c.ready || c.unsent():
 		c.account.unsent()
+	case c.refused():
+		t.endRefused(c)
+	case c.free() || !c.prompted:
 		c.account.settle(0, 0)
 	case c.status == 0 || c.status >= 500:
 		c.account.spent()

@@ -39,9 +39,10 @@
 //	  never dialled
 //	2xx, usage seen                              kept                 settled to the actual
 //	2xx, no usage; stream cut short              kept                 the estimate stands, or what was seen if more
-//	429, to be tried again                       one more an attempt  held for the next attempt
 //	429, final                                   kept                 returned, unless refused calls count
-//	another 4xx, to be tried again (408, 409)    one more an attempt  held for the next attempt
+//	429, to be tried again                       one more an attempt  the same, and taken again at the head
+//	                                                                  of the line
+//	another 4xx, to be tried again (408, 409)    one more an attempt  returned, and taken again
 //	other 1xx, 3xx, 4xx                          kept                 returned
 //	a request without a body                     kept                 none
 //	5xx, time-out, reset after sending           one more an attempt  kept; charged again

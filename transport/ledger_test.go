@@ -58,8 +58,8 @@ func TestLedger(t *testing.T) {
 		{"refused, then no usage", "429 bare", 2, 1, 0, 100, 2, read},
 		{"refused, then never dialled, then answered", "429 dial 200", 2, 0, 11, 7, 3, read},
 		{"refused, then never dialled", "429 dial", 1, 0, 0, 0, 3, read},
-		{"refused where refusals count", "429", 3, 1, 0, 100, 3, refusalsCount},
-		{"refused where refusals count, then answered", "429 200", 2, 0, 11, 7, 2, refusalsCount},
+		{"refused where refusals count", "429", 3, 3, 0, 300, 3, refusalsCount},
+		{"refused where refusals count, then answered", "429 200", 2, 1, 11, 107, 2, refusalsCount},
 		{"refused where refusals count, cancelled before the next", "429", 1, 1, 0, 100, 1, refusalsCountAndCancel},
 		{"refused where refusals are free", "429 429 200", 1, 0, 11, 7, 3, refusalsAreFree},
 

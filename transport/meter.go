@@ -24,7 +24,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c.ready = false
 	c.status, c.told, c.no = 0, false, nil
-	c.wire.begin(c.account.slot)
+	c.wire.begin(c.account.open)
 	c.attempts++
 	c.sent = time.Now()
 	c.sums = t.doubt.sending(&c.priced)
@@ -80,14 +80,14 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		}
 	}
 	if t.profile.RemainingAfter {
-		c.account.slot.Sent() // the balance is that of this moment
+		c.account.open.Sent() // the balance is that of this moment
 	}
 	var readings []reading
 	if !t.profile.Foreign {
 		readings = t.budget.learn(&i, own, t.profile.Linear)
 	}
 	for _, r := range readings {
-		if c.account.slot.Lower(r.limit.Name, r.remaining, uncharged) {
+		if c.account.open.Lower(r.limit.Name, r.remaining, uncharged) {
 			if f := t.o.Trace.Lowered; f != nil {
 				f(c.req, r.limit.Name, r.remaining)
 			}
