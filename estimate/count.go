@@ -98,7 +98,7 @@ func (c *counter) add(t []byte, escaped bool) {
 text:
 	for {
 		for i+8 <= len(t) {
-			x := binary.LittleEndian.Uint64(t[i:])
+			x := binary.LittleEndian.Uint64(t[i : i+8]) // t[i:] costs another check, and a tenth of the time
 			if (x|zeroBytes(x^stop))&highBits != 0 {
 				break
 			}
@@ -173,7 +173,7 @@ text:
 		sum += int64(w.enter[last>>56])
 		last, digits = 0x80<<56, 0
 		for i+4 <= len(t) && t[i] >= 0x80 {
-			x := binary.LittleEndian.Uint32(t[i:])
+			x := binary.LittleEndian.Uint32(t[i : i+4])
 			l := &leads[x&0x7f]
 			k, n := uint32(replacement), 1
 			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {

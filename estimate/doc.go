@@ -58,22 +58,22 @@
 // # Cost
 //
 // Measured with Go 1.26 on a busy machine of two cores, the best of many runs.
-// Trust the ratios more than the times. Inspect allocates the model's name and
-// nothing else:
+// Trust the ratios more than the times. Inspect allocates the name of a model that
+// it has not met just before, and nothing else:
 //
 //	body                      bytes.IndexByte   without counting   Inspect   encoding/json
-//	chat, 4 kB                        0.06 µs             2.2 µs    5.9 µs           24 µs
-//	tools, 4 kB                       0.06 µs             4.2 µs    6.8 µs           32 µs
-//	chat, 200 kB                       2.2 µs              37 µs    194 µs          780 µs
-//	an image, 4 MB                      59 µs              69 µs     69 µs       29,000 µs
+//	chat, 4 kB                        0.06 µs             1.9 µs    5.3 µs           24 µs
+//	tools, 4 kB                       0.06 µs             3.9 µs    6.3 µs           32 µs
+//	chat, 200 kB                       2.2 µs              33 µs    176 µs          780 µs
+//	an image, 4 MB                      62 µs              74 µs     73 µs       29,000 µs
 //
 // "Without counting" is the pass with a count that looks at nothing. The fast count
 // does not allocate. Its speed in MB/s:
 //
-//	English 1,830   code 1,660   JSON 1,360   digits 1,090   hex 1,090   French 960
-//	emoji 675       Chinese 530  Hindi 515    Vietnamese 435 Russian 350 not UTF-8 380
+//	English 2,020   code 1,850   JSON 1,490   digits 1,090   hex 1,090   French 960
+//	emoji 725       Chinese 585  Hindi 550    Vietnamese 435 Russian 385 not UTF-8 410
 //
-// as plain text; inside a JSON string, English has 1,490, code 750, JSON with its
+// as plain text; inside a JSON string, English has 1,550, code 750, JSON with its
 // quotes escaped 420, and text with every character as \uXXXX 620.
 //
 //	go test ./estimate -run xxx -bench 'Inspect|Count' -benchmem

@@ -560,3 +560,47 @@ func TestAppendText(t *testing.T) {
 		characters([]byte(s))
 	}
 }
+
+// TestModelNameIsKept: a scanner keeps the last model's name for the next body. A
+// name that reads like the escapes of another is not taken for it.
+func TestModelNameIsKept(t *testing.T) {
+	s := new(scanner)
+	for _, c := range []struct{ raw, name, family string }{
+		{`gpt-4\\u006f`, `gpt-4\u006f`, `gpt-4\u006f`},
+		{`gpt-4\u006f`, "gpt-4o", "gpt-4o"},
+		{"openai/gpt-4o", "openai/gpt-4o", "gpt-4o"},
+		{"openai/gpt-4o", "openai/gpt-4o", "gpt-4o"},
+		{"gpt-4", "gpt-4", "gpt-4"},
+		{"gpt-4\xff", "gpt-4\ufffd", "gpt-4\ufffd"},
+		{"", "by-path", "by-path"},
+		{"gpt-4", "gpt-4", "gpt-4"},
+	} {
+		s.model = []byte(c.raw)
+		if got, want := s.modelName("/models/by-path:generate"), (modelName{c.name, c.family}); got != want {
+			t.Errorf("%q: %q, want %q", c.raw, got, want)
+		}
+	}
+	s.model = []byte("gpt-4")
+	if n := testing.AllocsPerRun(10, func() { s.modelName("") }); n != 0 {
+		t.Errorf("%v allocations for the same name again, want none", n)
+	}
+}
+
+// TestNamesTwiceInASecondPass: the second pass begins anew, whatever the first had
+// found before it met the name again.
+func TestNamesTwiceInASecondPass(t *testing.T) {
+	once := `{"model":"gpt-4o","n":2,"messages":[{"role":"user","name":"Ann","content":[{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}],"x":"y","max_tokens":7}`
+	want := Inspect([]byte(once), Options{})
+	for _, again := range []string{
+		strings.Replace(once, `"x":"y"`, `"x":"y","\u0078":"y"`, 1),
+		strings.Replace(once, `"model"`, `"max_tokens":900,"model"`, 1),
+		strings.Replace(once, `"role"`, `"content":"to be forgotten","role"`, 1),
+		strings.Replace(once, `"x":"y"`, `"n":9,"n":2`, 1),
+	} {
+		got := Inspect([]byte(again), Options{})
+		got.Size = want.Size
+		if got != want {
+			t.Errorf("%s:\n%+v, want\n%+v", again, got, want)
+		}
+	}
+}

@@ -254,9 +254,7 @@ func (s *scanner) open(f *frame, i int) int {
 		return s.subtree(i, asStructure)
 	}
 	s.depth++
-	f = &s.frames[s.depth]
-	*f = frame{}
-	f.place, f.hint, f.members, f.object, f.key = p, hint, uint8(s.n), object, object
+	s.frames[s.depth] = frame{place: p, hint: hint, members: uint8(s.n), object: object, key: object}
 	if object && (p == asContent || p == asLoose) {
 		s.settlePart()
 		s.part = part{depth: int32(s.depth)}

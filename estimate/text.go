@@ -122,7 +122,7 @@ func stringEnd(b []byte, i int) int {
 	const near = 16
 	for {
 		for until := i + near; i < until && i+8 <= len(b); {
-			x := binary.LittleEndian.Uint64(b[i:])
+			x := binary.LittleEndian.Uint64(b[i : i+8])
 			found := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones)
 			if found == 0 {
 				i += 8
