@@ -146,9 +146,20 @@ func ForHost(host string) Profile {
 	return table[found].clone()
 }
 
-// ByName returns the profile of that name, in any case.
+// otherNames are what a provider is called too.
+var otherNames = map[string]string{
+	"azure-openai": "azure", "google": "gemini", "github": "github-models",
+	"aws-bedrock": "bedrock", "vertex-ai": "vertex", "x-ai": "xai", "grok": "xai",
+	"nvidia-nim": "nvidia", "litellm-proxy": "litellm",
+}
+
+// ByName returns the profile of that name, in any case, with spaces or
+// underscores for its hyphens.
 func ByName(name string) (Profile, bool) {
-	name = strings.ToLower(name)
+	name = strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name))
+	if other := otherNames[name]; other != "" {
+		name = other
+	}
 	if name == "unknown" {
 		return Unknown(), true
 	}

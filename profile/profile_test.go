@@ -75,6 +75,25 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+func TestOtherNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"OpenAI": "openai", "Azure OpenAI": "azure", "azure_openai": "azure", "GitHub Models": "github-models",
+		"LiteLLM proxy": "litellm", "xAI": "xai", "Unknown": "unknown", "window": "window",
+	} {
+		if p, ok := ByName(name); !ok || p.Name != want {
+			t.Errorf("ByName(%q) = %q, %v", name, p.Name, ok)
+		}
+	}
+	for other, name := range otherNames {
+		if p, ok := ByName(other); !ok || p.Name != name {
+			t.Errorf("%s names no profile", other)
+		}
+	}
+	if _, ok := ByName("nobody"); ok {
+		t.Error("nobody is known")
+	}
+}
+
 func TestFactors(t *testing.T) {
 	p, _ := ByName("bedrock")
 	for model, want := range map[string]int64{
