@@ -100,15 +100,16 @@
 //
 // # Figures
 //
-// Two cores of a shared virtual machine (AMD EPYC), Go 1.26, medians of five.
-// Acquire and settle count requests, tokens and a place in flight, and allocate
-// nothing; beside them, in turns of the same run, golang.org/x/time/rate v0.16.0.
+// Two cores of a shared virtual machine (AMD EPYC), Go 1.26. Acquire and settle
+// count requests, tokens and a place in flight, and allocate nothing; beside
+// them, in turns of the same run, golang.org/x/time/rate v0.16.0. The ranges are
+// of several runs: the machine has fast hours and slow ones, and a second core
+// that is really free makes contention dearer, not cheaper.
 //
-//	goroutines                             1      8     1000
-//	acquire + settle                   69 ns  88 ns  118 ns
-//	of one AllowN                       0.69   0.74   0.79
-//	of two AllowN                       0.34   0.37   0.41
-//	of two WaitN                        0.27   0.29   0.31
+//	goroutines                             1             8          1000
+//	acquire + settle                69..120 ns   150..250 ns   200..215 ns
+//	of one AllowN                    0.67..1.06    1.20..1.36    0.92..1.03
+//	of two WaitN                     0.27..0.42    0.57..0.61    0.48..0.68
 //
 //	admit + settle, 1000 goroutines    4 million a second at the least
 //	handle ended in another goroutine  0 allocations (x/time: 1)
@@ -118,8 +119,9 @@
 //	                                   4.4 with 100,000, touched at random
 //	phantom credit under spinning      0
 //
-// With the clock read inside the lock, one goroutine takes as long, and under a
-// thousand each call takes a sixth longer.
+// A call takes the lock twice, to acquire and to settle, where AllowN takes it
+// once; that is what contention shows. With the clock read inside the lock, one
+// goroutine takes as long, and eight take a tenth longer.
 //
 // The wake is as late as the runtime's own timers, which in an idle program wait
 // for whole milliseconds on Linux: 0.57 ms in the middle and 1.15 ms at the 99th

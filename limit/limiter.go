@@ -160,7 +160,7 @@ func (l *Limiter) acquire(ctx context.Context, cost Cost, slot bool, where *line
 		return Reservation{}, &Error{Reason: ErrCanceled, Cause: err, Dimension: "line", Cost: 1}
 	}
 	stamp := l.clock()
-	l.mu.Lock()
+	l.lock()
 	if l.head() == nil && l.takes(cost, slot, l.see(stamp)) {
 		r := l.grant(cost, slot)
 		l.mu.Unlock()
@@ -194,7 +194,7 @@ func (l *Limiter) wait(ctx context.Context, cost Cost, slot bool, where *line) (
 func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	cost = cost.bounded()
 	stamp := l.clock()
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if l.takesNow(cost, true, stamp) {
 		return l.grant(cost, true), nil
@@ -210,7 +210,7 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 func (l *Limiter) Allow(cost Cost) bool {
 	cost = cost.bounded()
 	stamp := l.clock()
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	if !l.takesNow(cost, false, stamp) {
 		return false
@@ -225,7 +225,7 @@ func (l *Limiter) Allow(cost Cost) bool {
 // again from nothing (one request, for requests). Longer ones keep their
 // credit, which a short pause says nothing about.
 func (l *Limiter) Pause(d time.Duration) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	if d <= 0 || later(now, int64(d)) <= l.pausedUntil {
@@ -261,7 +261,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	b := l.find(lim.Name)
@@ -295,7 +295,7 @@ func (l *Limiter) SetMaxInFlight(n int) error {
 	if n < 0 {
 		return &ConfigError{"MaxInFlight", n, "must not be negative"}
 	}
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	l.maxInFlight = int64(n)

@@ -10,7 +10,7 @@ func (r Reservation) Sent() {
 		return
 	}
 	l := r.l
-	l.mu.Lock()
+	l.lock()
 	now := l.catchUp() // before the look-up: whoever goes may move the table
 	if e := l.open.get(r.i, r.seq); e != nil {
 		l.marks.settle(l)
@@ -42,7 +42,7 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 		return false
 	}
 	l := r.l
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp() // before the look-up, as in Sent
 	e, b := l.open.get(r.i, r.seq), l.find(name)
@@ -74,7 +74,7 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 // nothing at d from now; a d of zero or less is now. It reports whether credit
 // fell, and does nothing for an unknown name.
 func (l *Limiter) Drain(name string, d time.Duration) bool {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	b := l.find(name)

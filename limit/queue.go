@@ -64,7 +64,7 @@ type Ticket struct {
 // [Limiter.Acquire]. Unlike it, nothing waits: the ticket's Ready channel
 // closes at its turn, at once if that is now.
 func (l *Limiter) Reserve(cost Cost) (*Ticket, error) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	return l.join(cost.bounded(), true, time.Time{}, &l.line)
 }
@@ -76,7 +76,7 @@ func (t *Ticket) Ready() <-chan struct{} { return t.done }
 // Take returns the reservation once Ready is closed. Before that it returns
 // [ErrLimited], and the ticket keeps its place. It does not wait.
 func (t *Ticket) Take() (Reservation, error) {
-	t.l.mu.Lock()
+	t.l.lock()
 	defer t.l.mu.Unlock()
 	t.l.catchUp()
 	if t.in == nil {
@@ -97,7 +97,7 @@ func (t *Ticket) Cancel() { t.leave(nil) }
 // wins, since the wait that was named is then the wait there was.
 func (t *Ticket) leave(cause error) (Reservation, error) {
 	l := t.l
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	late := errors.Is(cause, context.DeadlineExceeded)
@@ -286,7 +286,7 @@ func (l *Limiter) disarm() {
 // tick is the timer's function. One that was overtaken by a change finds
 // nothing to do and sets the timer anew.
 func (l *Limiter) tick() {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	l.armed = 0
 	l.schedule(l.now())

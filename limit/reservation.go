@@ -96,7 +96,7 @@ func (r Reservation) Settle(actual Cost) {
 		return
 	}
 	l := r.l
-	l.mu.Lock()
+	l.lock()
 	l.moving()
 	if cost, ok := r.end(); ok {
 		l.correct(Cost{
@@ -114,7 +114,7 @@ func (r Reservation) Keep() {
 		return
 	}
 	l := r.l
-	l.mu.Lock()
+	l.lock()
 	l.moving()
 	if _, ok := r.end(); ok {
 		l.moved()
@@ -128,7 +128,7 @@ func (r Reservation) Return() {
 		return
 	}
 	l := r.l
-	l.mu.Lock()
+	l.lock()
 	l.moving()
 	if cost, ok := r.end(); ok {
 		l.correct(cost, r.seq)
@@ -144,7 +144,7 @@ func (r Reservation) Park() {
 		return
 	}
 	l := r.l
-	l.mu.Lock()
+	l.lock()
 	l.moving()
 	if e := l.open.get(r.i, r.seq); e != nil && !e.parked {
 		e.parked = true
@@ -159,7 +159,7 @@ func (r Reservation) Cost() Cost {
 	if r.l == nil {
 		return Cost{}
 	}
-	r.l.mu.Lock()
+	r.l.lock()
 	defer r.l.mu.Unlock()
 	if e := r.l.open.get(r.i, r.seq); e != nil {
 		return e.cost

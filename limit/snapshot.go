@@ -25,7 +25,7 @@ type LimitState struct {
 // Snapshot returns the state now. It takes the lock for a moment and changes
 // nothing.
 func (l *Limiter) Snapshot() Snapshot {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	s := Snapshot{
