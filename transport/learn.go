@@ -160,8 +160,8 @@ func part(u limit.Unit, c limit.Cost) int64 {
 
 // refused tells the budget that an attempt sent at sent was refused, that the
 // next may leave after wait, and which kind of limit did it ("" unknown). What
-// the refused call needs, cost, stays reserved; everybody else starts from
-// nothing.
+// the refused call needs, cost, comes back on top of the drain; for everybody
+// else there is nothing.
 //
 // A refusal is explained when the attempt left before the last refusal was
 // waited off, or when with it we have used up the limit ourselves in the window
@@ -194,7 +194,7 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 
 // again is how long a limit on requests takes to earn the one that a further
 // attempt of a refused call is charged: the wait that the provider named counts
-// on it. The tokens are held since the first attempt.
+// on it. The tokens of the refused attempt are given back after the drain.
 func (b *budget) again(d *dimension) time.Duration {
 	if r := d.limit.Rate; d.limit.Unit == limit.Requests && !b.shape.refusedFree {
 		return r.Window / time.Duration(r.N)
