@@ -121,20 +121,14 @@ func BenchmarkAgainstClockInside(b *testing.B) {
 					l := before
 					stamp := l.clock()
 					l.mu.Lock()
-					var r Reservation
-					if l.head() == nil && l.takes(benchCost, true, l.see(stamp)) {
-						r = l.grant(benchCost, true)
-					}
+					r, _ := l.admit(benchCost, true, l.see(stamp))
 					l.mu.Unlock()
 					r.Settle(benchActual)
 				}},
 				{name: "inside", op: func() {
 					l := inside
 					l.mu.Lock()
-					var r Reservation
-					if l.head() == nil && l.takes(benchCost, true, l.see(l.clock())) {
-						r = l.grant(benchCost, true)
-					}
+					r, _ := l.admit(benchCost, true, l.see(l.clock()))
 					l.mu.Unlock()
 					r.Settle(benchActual)
 				}},

@@ -22,13 +22,13 @@ import (
 // The zero Bucket is not usable; call [NewBucket]. It must not be used by
 // several goroutines at once.
 type Bucket struct {
+	level wide   // grains; below zero is debt
+	at    int64  // the instant that level belongs to, nanoseconds, never negative
 	n     uint64 // grains earned each nanosecond: the rate's N
 	w     uint64 // grains to a unit: the rate's window in nanoseconds
-	level wide   // grains; below zero is debt
 	cap   wide   // burst, in grains
 	burst int64  // units
 	max   int64  // largest admissible cost, units
-	at    int64  // the instant that level belongs to, nanoseconds, never negative
 }
 
 // NewBucket returns a full bucket at instant 0. The burst, in units, bounds
@@ -76,8 +76,7 @@ func (b *Bucket) Take(now time.Duration, cost int64) (wait time.Duration, err er
 	case int64(now) < b.at:
 		return 0, ErrBackwards
 	}
-	b.advance(int64(now))
-	if !b.take(cost) {
+	if !b.take(int64(now), cost) {
 		return time.Duration(b.waitFrom(int64(now), 0, cost)), nil
 	}
 	return 0, nil
@@ -153,19 +152,22 @@ func (b *Bucket) need(cost int64) wide {
 	return mul(uint64(cost), b.w)
 }
 
-// take spends cost, one not above max, if it is admissible now. A cost of zero
-// always is: it waits for nobody's debt. One larger than the bucket leaves debt.
-func (b *Bucket) take(cost int64) bool {
-	price := mul(uint64(cost), b.w)
-	need := price
-	if cost > b.burst {
-		need = b.cap
-	}
-	if b.level.less(need) && cost != 0 {
+// take spends cost if it is admissible at now. A cost of zero
+// always is: it waits for nobody's debt. One larger than the bucket leaves debt,
+// and one above max never goes.
+func (b *Bucket) take(now, cost int64) bool {
+	b.advance(now)
+	rest := b.level.sub(mul(uint64(cost), b.w))
+	if rest.hi < 0 && b.lacks(cost) {
 		return false
 	}
-	b.level = b.level.sub(price)
+	b.level = rest
 	return true
+}
+
+// lacks tells of a cost that credit does not cover whether it must wait. 
+func (b *Bucket) lacks(cost int64) bool {
+	return cost > b.max || cost != 0 && b.level.less(b.need(cost))
 }
 
 // waitFrom is the nanoseconds after the instant start, not before the last,

@@ -291,7 +291,7 @@ func TestTableAfterAPeak(t *testing.T) {
 		if c := l.Snapshot().Limits[0].Credit; c != 1_000_000 {
 			t.Fatalf("credit %d", c)
 		}
-		if n := cap(l.open.entries); n != 0 {
+		if n := l.open.made; n != 0 {
 			t.Errorf("%d entries are kept after the peak", n)
 		}
 	}

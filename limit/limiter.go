@@ -44,29 +44,29 @@ const hardQueue = 1 << 22
 // number of goroutines, holds no goroutine of its own, and holds a timer only
 // while somebody waits. It must not be copied.
 type Limiter struct {
-	base time.Time // instants are nanoseconds since; its monotonic reading counts
-
+	// What every call writes comes first, in two cache lines: a core that takes
+	// the lock from another has to fetch each line that the other wrote.
 	mu          sync.Mutex // guards all below; never held while waiting
-	limits      []bound
-	maxInFlight int64
-	maxQueue    int
-	maxWait     time.Duration
-
+	last        int64      // latest instant seen
 	inFlight    int64
+	maxInFlight int64
 	pausedUntil int64 // instant; 0 = not paused
-	last        int64 // latest instant seen
-
-	line  line // the line
-	first line // the few who go before it
-	timer *time.Timer
-	armed int64 // instant the timer is set for, 0 = not set
-
-	open  table
-	marks markQueue
+	open        table
 
 	// Sums over all time, modulo 2^64: differences between two readings are
 	// exact as long as they are below 2^63.
 	debits, refunds Cost
+
+	// What changes only while somebody waits, or seldom.
+	base     time.Time // instants are nanoseconds since; its monotonic reading counts
+	limits   []bound
+	line     line // the line
+	first    line // the few who go before it
+	timer    *time.Timer
+	armed    int64 // instant the timer is set for, 0 = not set
+	maxQueue int
+	maxWait  time.Duration
+	marks    markQueue
 }
 
 // bound is a Limit at work.
@@ -74,8 +74,7 @@ type bound struct {
 	Bucket
 	unit Unit
 	born uint64 // open.seq when it came; see correct
-	name string
-	cfg  Limit
+	cfg  *Limit
 }
 
 // New returns a limiter whose limits are full, or empty where they say so.
@@ -118,7 +117,7 @@ func New(o Options) (*Limiter, error) {
 
 func newBound(cfg Limit, now int64) bound {
 	burst, largest := cfg.sizes()
-	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, name: cfg.Name, cfg: cfg}
+	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, cfg: &cfg}
 	if cfg.Empty {
 		b.level = wide{}
 	}
@@ -161,10 +160,11 @@ func (l *Limiter) acquire(ctx context.Context, cost Cost, slot bool, where *line
 	}
 	stamp := l.clock()
 	l.lock()
-	if l.head() == nil && l.takes(cost, slot, l.see(stamp)) {
-		r := l.grant(cost, slot)
-		l.mu.Unlock()
-		return r, nil
+	if l.head() == nil {
+		if r, ok := l.admit(cost, slot, l.see(stamp)); ok {
+			l.mu.Unlock()
+			return r, nil
+		}
 	}
 	return l.wait(ctx, cost, slot, where) // unlocks
 }
@@ -196,8 +196,8 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	stamp := l.clock()
 	l.lock()
 	defer l.mu.Unlock()
-	if l.takesNow(cost, true, stamp) {
-		return l.grant(cost, true), nil
+	if r, ok := l.admitNow(cost, true, stamp); ok {
+		return r, nil
 	}
 	if e := l.impossible(cost); e != nil {
 		return Reservation{}, e
@@ -212,11 +212,8 @@ func (l *Limiter) Allow(cost Cost) bool {
 	stamp := l.clock()
 	l.lock()
 	defer l.mu.Unlock()
-	if !l.takesNow(cost, false, stamp) {
-		return false
-	}
-	l.grant(cost, false)
-	return true
+	_, ok := l.admitNow(cost, false, stamp)
+	return ok
 }
 
 // Pause holds everybody until d from now. The later of two pauses wins; a
@@ -267,7 +264,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	b := l.find(lim.Name)
 	switch {
 	case lim.Rate == (Rate{}):
-		l.limits = slices.DeleteFunc(l.limits, func(b bound) bool { return b.name == lim.Name })
+		l.limits = slices.DeleteFunc(l.limits, func(b bound) bool { return b.cfg.Name == lim.Name })
 	case b == nil:
 		l.open.seq++
 		fresh := newBound(lim, now)
@@ -281,7 +278,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 			l.open.seq++
 			b.unit, b.born = lim.Unit, l.open.seq
 		}
-		b.cfg = lim
+		b.cfg = &lim
 	}
 	l.refuseImpossible(&l.first)
 	l.refuseImpossible(&l.line)
@@ -323,7 +320,7 @@ func (l *Limiter) see(stamp int64) int64 {
 
 func (l *Limiter) find(name string) *bound {
 	for i := range l.limits {
-		if l.limits[i].name == name {
+		if l.limits[i].cfg.Name == name {
 			return &l.limits[i]
 		}
 	}
@@ -332,50 +329,48 @@ func (l *Limiter) find(name string) *bound {
 
 func (l *Limiter) full() bool { return l.maxInFlight > 0 && l.inFlight >= l.maxInFlight }
 
-// takes spends cost in every limit if it may go at now: there is a place in
-// flight, if it wants one, no pause, and credit in each limit. Else it leaves
-// all of them as they were.
-func (l *Limiter) takes(cost Cost, slot bool, now int64) bool {
+// admit spends cost in every limit and enters it in the books, if it may go at
+// now: there is a place in flight, if it wants one, no pause, and credit in each
+// limit. Else it leaves all of them as they were.
+func (l *Limiter) admit(cost Cost, slot bool, now int64) (r Reservation, ok bool) {
 	if slot && l.full() || now < l.pausedUntil || !cost.valid() {
-		return false
+		return Reservation{}, false
 	}
-	a := cost.amounts()
-	for i := range l.limits {
-		b := &l.limits[i]
-		b.advance(now)
-		if c := a.in(b.unit); c > b.max || !b.take(c) {
+	a, limits := cost.amounts(), l.limits
+	for i := range limits {
+		b := &limits[i]
+		if !b.take(now, a.in(b.unit)) {
 			for j := range i { // advanced to the same instant: exactly undone
-				l.limits[j].refund(a.in(l.limits[j].unit))
+				limits[j].refund(a.in(limits[j].unit))
 			}
-			return false
+			return Reservation{}, false
 		}
 	}
-	return true
-}
-
-// takesNow is takes for a newcomer to the line who does not wait. One who is
-// turned down is looked at again, at the clock as it is and after those whose
-// turn has come.
-func (l *Limiter) takesNow(cost Cost, slot bool, stamp int64) bool {
-	if l.head() == nil && l.takes(cost, slot, l.see(stamp)) {
-		return true
-	}
-	now := l.catchUp()
-	return l.head() == nil && l.takes(cost, slot, now)
-}
-
-// grant enters in the books what takes has spent.
-func (l *Limiter) grant(cost Cost, slot bool) Reservation {
 	if len(l.marks.young) > 0 {
 		l.marks.settle(l)
 	}
 	l.debits = l.debits.plus(cost)
 	if !slot {
-		return Reservation{seq: l.open.seq} // no handle, but the age is kept
+		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
 	l.inFlight++
-	i, seq := l.open.put(cost)
-	return Reservation{l, seq, i}
+	e := l.open.put(cost)
+	return Reservation{l, e, e.seq}, true
+}
+
+// admitNow is admit for a newcomer to the line who does not wait. One who is
+// turned down is looked at again, at the clock as it is and after those whose
+// turn has come.
+func (l *Limiter) admitNow(cost Cost, slot bool, stamp int64) (r Reservation, ok bool) {
+	if l.head() == nil {
+		if r, ok = l.admit(cost, slot, l.see(stamp)); ok {
+			return r, true
+		}
+	}
+	if now := l.catchUp(); l.head() == nil {
+		return l.admit(cost, slot, now)
+	}
+	return Reservation{}, false
 }
 
 // impossible is the error for a cost that no wait can make admissible, or nil.
@@ -387,7 +382,7 @@ func (l *Limiter) impossible(cost Cost) *Error {
 	for i := range l.limits {
 		b := &l.limits[i]
 		if c := a.in(b.unit); c > b.max {
-			return &Error{Reason: ErrTooLarge, Dimension: b.name, Cost: c, Capacity: b.max}
+			return &Error{Reason: ErrTooLarge, Dimension: b.cfg.Name, Cost: c, Capacity: b.max}
 		}
 	}
 	return nil
@@ -425,7 +420,7 @@ func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error
 		return e // it could go when a call ends, and nobody knows when
 	case b != nil:
 		a := cost.amounts()
-		e.Dimension, e.Cost, e.Capacity = b.name, a.in(b.unit), b.max
+		e.Dimension, e.Cost, e.Capacity = b.cfg.Name, a.in(b.unit), b.max
 	case now < l.pausedUntil:
 		e.Dimension = "pause"
 	case slot && l.full():

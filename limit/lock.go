@@ -11,6 +11,12 @@ const tries = 64
 // each hand-over costs more than the work: with two cores and a thousand
 // goroutines a call takes half the time like this.
 func (l *Limiter) lock() {
+	if !l.mu.TryLock() {
+		l.lockSlow()
+	}
+}
+
+func (l *Limiter) lockSlow() {
 	for range tries {
 		if l.mu.TryLock() {
 			return

@@ -1,6 +1,9 @@
 package limit
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Sent notes that an attempt under this reservation leaves now. What the other
 // side says of its balance on that attempt is handed to [Reservation.Lower].
@@ -11,8 +14,8 @@ func (r Reservation) Sent() {
 	}
 	l := r.l
 	l.lock()
-	now := l.catchUp() // before the look-up: whoever goes may move the table
-	if e := l.open.get(r.i, r.seq); e != nil {
+	now := l.catchUp()
+	if e := r.open(); e != nil {
 		l.marks.settle(l)
 		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
 		l.marks.push(r, now)
@@ -44,8 +47,8 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	l := r.l
 	l.lock()
 	defer l.mu.Unlock()
-	now := l.catchUp() // before the look-up, as in Sent
-	e, b := l.open.get(r.i, r.seq), l.find(name)
+	now := l.catchUp()
+	e, b := r.open(), l.find(name)
 	if e == nil || b == nil || !e.mark.set {
 		return false
 	}
@@ -93,10 +96,10 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 // the other side later says of that instant can be carried forward.
 type mark struct {
 	set     bool
+	fixed   bool // debits is final: 250 ms have passed
 	at      int64
 	debits  Cost
 	refunds Cost
-	fixed   bool // debits is final: 250 ms have passed
 }
 
 // settleTime is how long after an attempt left its debits may already be in
@@ -110,17 +113,16 @@ type markQueue struct {
 }
 
 type youngMark struct {
-	seq uint64
-	at  int64
-	i   uint32
+	r  Reservation
+	at int64
 }
 
 func (q *markQueue) push(r Reservation, at int64) {
 	if q.first > 64 && q.first*2 > len(q.young) {
-		q.young = append(q.young[:0], q.young[q.first:]...)
+		q.young = slices.Delete(q.young, 0, q.first)
 		q.first = 0
 	}
-	q.young = append(q.young, youngMark{r.seq, at, r.i})
+	q.young = append(q.young, youngMark{r, at})
 }
 
 // settle fixes the debits of marks that are old enough. It runs before every
@@ -135,9 +137,10 @@ func (q *markQueue) settle(l *Limiter) {
 			return
 		}
 		q.first++
-		if e := l.open.get(m.i, m.seq); e != nil && e.mark.at == m.at {
+		if e := m.r.open(); e != nil && e.mark.at == m.at {
 			e.mark.debits, e.mark.fixed = l.debits, true
 		}
 	}
+	clear(q.young) // or they would hold on to the entries
 	q.young, q.first = q.young[:0], 0
 }

@@ -203,8 +203,8 @@ func (l *Limiter) schedule(now int64) {
 			l.disarm()
 			return
 		}
-		if l.takes(t.cost, t.slot, now) {
-			t.decide(l.grant(t.cost, t.slot), nil)
+		if r, ok := l.admit(t.cost, t.slot, now); ok {
+			t.decide(r, nil)
 			continue
 		}
 		// Everybody has the same longest wait, so within a line the first to

@@ -16,74 +16,80 @@ import "runtime"
 // no allocation. The zero Reservation is an ended one.
 type Reservation struct {
 	l   *Limiter
+	e   *entry
 	seq uint64 // names this reservation among all that ever had the entry
-	i   uint32 // entry in the limiter's table
 }
 
-// entry is an open reservation.
+// entry is an open reservation, or a free place for one.
 type entry struct {
 	seq    uint64 // 0 = free
 	cost   Cost
-	parked bool // holds no place in flight
+	next   *entry // of the free ones
+	parked bool   // holds no place in flight
 	mark   mark
-	next   uint32 // next free entry, plus 1
+	_      [2]uint64 // one entry, two cache lines
 }
 
 // table keeps open reservations in reused entries, so that a handle is a plain
 // value and a second end is told from the first by its number.
 type table struct {
-	entries []entry
-	free    uint32 // first free entry, plus 1
-	seq     uint64
-	n       int
+	free *entry
+	seq  uint64 // the last that was given
+	n    int32  // open ones
+	made int32  // entries there are
 }
 
-func (t *table) put(cost Cost) (i uint32, seq uint64) {
-	t.seq++
-	t.n++
-	if t.free == 0 {
-		t.entries = append(t.entries, entry{})
-		i = uint32(len(t.entries) - 1)
-	} else {
-		i = t.free - 1
-		t.free = t.entries[i].next
+func (t *table) put(cost Cost) *entry {
+	if t.free == nil {
+		t.grow()
 	}
-	e := &t.entries[i]
+	e := t.free
+	t.free = e.next
+	t.n++
+	t.seq++
 	e.seq, e.cost, e.parked, e.mark.set = t.seq, cost, false, false
-	return i, t.seq
+	return e
 }
 
-// get is the entry of an open reservation, or nil.
-func (t *table) get(i uint32, seq uint64) *entry {
-	if int(i) >= len(t.entries) || t.entries[i].seq != seq {
+// grow makes a few entries at a time. They never move.
+func (t *table) grow() {
+	const few = 32
+	t.made += few
+	entries := make([]entry, few)
+	for i := range entries {
+		entries[i].next, t.free = t.free, &entries[i]
+	}
+}
+
+func (t *table) drop(e *entry) {
+	e.seq = 0
+	e.next, t.free = t.free, e
+	t.n--
+	if t.n == 0 && t.made > 1024 { // after a peak, let them go
+		t.free, t.made = nil, 0
+	}
+}
+
+// open is the entry of r if it has not ended, or nil.
+func (r Reservation) open() *entry {
+	if r.e.seq != r.seq {
 		return nil
 	}
-	return &t.entries[i]
-}
-
-func (t *table) drop(i uint32) {
-	t.entries[i].seq = 0
-	t.entries[i].next = t.free
-	t.free = i + 1
-	t.n--
-	if t.n == 0 && len(t.entries) > 1024 { // after a peak, let it go
-		t.entries, t.free = nil, 0
-	}
+	return r.e
 }
 
 // end closes the reservation and gives back its place in flight. It returns
 // false if it was ended before.
 func (r Reservation) end() (cost Cost, ok bool) {
-	e := r.l.open.get(r.i, r.seq)
+	e := r.open()
 	if e == nil {
 		return Cost{}, false
 	}
-	cost = e.cost
 	if !e.parked {
 		r.l.inFlight--
 	}
-	r.l.open.drop(r.i)
-	return cost, true
+	r.l.open.drop(e)
+	return e.cost, true
 }
 
 // Settle ends the reservation with the tokens that it really cost. Less than
@@ -146,7 +152,7 @@ func (r Reservation) Park() {
 	l := r.l
 	l.lock()
 	l.moving()
-	if e := l.open.get(r.i, r.seq); e != nil && !e.parked {
+	if e := r.open(); e != nil && !e.parked {
 		e.parked = true
 		l.inFlight--
 		l.moved()
@@ -161,7 +167,7 @@ func (r Reservation) Cost() Cost {
 	}
 	r.l.lock()
 	defer r.l.mu.Unlock()
-	if e := r.l.open.get(r.i, r.seq); e != nil {
+	if e := r.open(); e != nil {
 		return e.cost
 	}
 	return Cost{}

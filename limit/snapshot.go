@@ -32,7 +32,7 @@ func (l *Limiter) Snapshot() Snapshot {
 		Limits:      make([]LimitState, 0, len(l.limits)),
 		Waiting:     l.line.n + l.first.n,
 		InFlight:    int(l.inFlight),
-		Open:        l.open.n,
+		Open:        int(l.open.n),
 		MaxInFlight: int(l.maxInFlight),
 	}
 	if l.pausedUntil > now {
@@ -44,7 +44,7 @@ func (l *Limiter) Snapshot() Snapshot {
 		b.advance(now)
 		c := b.Credit()
 		s.Limits = append(s.Limits, LimitState{
-			Limit: b.cfg, Capacity: b.burst,
+			Limit: *b.cfg, Capacity: b.burst,
 			Credit: max(0, c), Debt: max(0, -c), Waiting: ahead.in(b.unit),
 		})
 	}

@@ -29,17 +29,19 @@ func mulSigned(a int64, b uint64) wide {
 
 func (x wide) add(y wide) wide {
 	lo, carry := bits.Add64(x.lo, y.lo, 0)
-	return wide{x.hi + y.hi + int64(carry), lo}
+	hi, _ := bits.Add64(uint64(x.hi), uint64(y.hi), carry)
+	return wide{int64(hi), lo}
 }
 
 func (x wide) sub(y wide) wide {
 	lo, borrow := bits.Sub64(x.lo, y.lo, 0)
-	return wide{x.hi - y.hi - int64(borrow), lo}
+	hi, _ := bits.Sub64(uint64(x.hi), uint64(y.hi), borrow)
+	return wide{int64(hi), lo}
 }
 
-func (x wide) less(y wide) bool {
-	return x.hi < y.hi || x.hi == y.hi && x.lo < y.lo
-}
+// less is x < y, for a difference that fits: see Bounds in the package
+// documentation.
+func (x wide) less(y wide) bool { return x.sub(y).hi < 0 }
 
 // ceilDiv is x/n rounded up, for x > 0; MaxInt64 when it is larger.
 func (x wide) ceilDiv(n uint64) int64 {
