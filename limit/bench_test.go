@@ -54,7 +54,7 @@ func (c *contender) median() float64 {
 // inTurns runs each contender for a turn, over and over, in so many
 // goroutines.
 func inTurns(b *testing.B, goroutines int, all []*contender) {
-	each := max(100, 2000/goroutines)
+	each := max(100, 20000/goroutines)
 	for b.Loop() {
 		for _, c := range all {
 			gate := make(chan struct{})

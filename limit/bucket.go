@@ -165,7 +165,7 @@ func (b *Bucket) take(now, cost int64) bool {
 	return true
 }
 
-// lacks tells of a cost that credit does not cover whether it must wait. 
+// lacks tells of a cost that credit does not cover whether it must wait.
 func (b *Bucket) lacks(cost int64) bool {
 	return cost > b.max || cost != 0 && b.level.less(b.need(cost))
 }

@@ -2,22 +2,33 @@ package limit
 
 import "runtime"
 
-// tries is how often the lock is asked for before the caller is parked.
-const tries = 64
+const (
+	tries = 16   // how often the lock is asked for before the caller is parked
+	pause = 4000 // turns of an empty loop between two tries: one or two microseconds
+)
 
-// lock takes l.mu, and gives way to others for a while before it lets the mutex
-// park it. The lock is held for tens of nanoseconds and never across a wait,
-// but a mutex with a crowd before it hands itself from sleeper to sleeper, and
-// each hand-over costs more than the work: with two cores and a thousand
-// goroutines a call takes half the time like this.
+// lock takes l.mu, which is held for tens of nanoseconds and never across a
+// wait.
 func (l *Limiter) lock() {
 	if !l.mu.TryLock() {
 		l.lockSlow()
 	}
 }
 
+// lockSlow keeps away for a while, again and again, before it lets the mutex
+// park the caller. Work under the lock is short, and fetching what the other
+// core wrote takes longer than the work: two cores that take turns at each call
+// are slower together than one alone. While one keeps away, the other gets a
+// dozen calls done from its own cache. Eight goroutines take a quarter less time
+// like this than when they only give way, a thousand a third less, and half of
+// what they take when the mutex hands itself from sleeper to sleeper.
+//
+// Leaving settlements to whoever holds the lock, instead of waiting for it, was
+// tried too: it saves hardly any of those fetches, and no time.
 func (l *Limiter) lockSlow() {
 	for range tries {
+		for range pause {
+		}
 		if l.mu.TryLock() {
 			return
 		}
