@@ -66,7 +66,7 @@ type Limiter struct {
 	armed    int64 // instant the timer is set for, 0 = not set
 	maxQueue int
 	maxWait  time.Duration
-	marks    markQueue
+	young    marks
 }
 
 // bound is a Limit at work.
@@ -346,8 +346,8 @@ func (l *Limiter) admit(cost Cost, slot bool, now int64) (r Reservation, ok bool
 			return Reservation{}, false
 		}
 	}
-	if len(l.marks.young) > 0 {
-		l.marks.settle(l)
+	if l.young.oldest != nil {
+		l.young.settle(l)
 	}
 	l.debits = l.debits.plus(cost)
 	if !slot {

@@ -1,9 +1,6 @@
 package limit
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Sent notes that an attempt under this reservation leaves now. What the other
 // side says of its balance on that attempt is handed to [Reservation.Lower].
@@ -16,9 +13,10 @@ func (r Reservation) Sent() {
 	l.lock()
 	now := l.catchUp()
 	if e := r.open(); e != nil {
-		l.marks.settle(l)
+		l.young.settle(l)
+		l.young.remove(e)
 		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
-		l.marks.push(r, now)
+		l.young.push(e)
 	}
 	l.mu.Unlock()
 }
@@ -54,7 +52,7 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	}
 	b.advance(now)
 	var since Cost
-	if e.mark.fixed { // else nothing was debited after the first 250 ms
+	if !e.mark.young { // else nothing was debited after the first 250 ms
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
@@ -96,51 +94,56 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 // the other side later says of that instant can be carried forward.
 type mark struct {
 	set     bool
-	fixed   bool // debits is final: 250 ms have passed
+	young   bool // less than 250 ms old, and in the list of those
 	at      int64
-	debits  Cost
+	debits  Cost // final, once the mark is no longer young
 	refunds Cost
+
+	older, newer *entry // in that list
 }
 
 // settleTime is how long after an attempt left its debits may already be in
 // the snapshot it brings back. Debits of that time are not counted again.
 const settleTime = int64(250 * time.Millisecond)
 
-// markQueue holds marks that are younger than settleTime, oldest first.
-type markQueue struct {
-	young []youngMark
-	first int
+// marks lists the open reservations whose marks are younger than settleTime.
+type marks struct {
+	oldest, newest *entry
 }
 
-type youngMark struct {
-	r  Reservation
-	at int64
-}
-
-func (q *markQueue) push(r Reservation, at int64) {
-	if q.first > 64 && q.first*2 > len(q.young) {
-		q.young = slices.Delete(q.young, 0, q.first)
-		q.first = 0
+func (q *marks) push(e *entry) {
+	e.mark.young, e.mark.older = true, q.newest
+	if q.newest == nil {
+		q.oldest = e
+	} else {
+		q.newest.mark.newer = e
 	}
-	q.young = append(q.young, youngMark{r, at})
+	q.newest = e
+}
+
+func (q *marks) remove(e *entry) {
+	m := &e.mark
+	if !m.young {
+		return
+	}
+	if m.older == nil {
+		q.oldest = m.newer
+	} else {
+		m.older.mark.newer = m.newer
+	}
+	if m.newer == nil {
+		q.newest = m.older
+	} else {
+		m.newer.mark.older = m.older
+	}
+	m.young, m.older, m.newer = false, nil, nil
 }
 
 // settle fixes the debits of marks that are old enough. It runs before every
 // debit, so each mark holds just those of its first 250 ms.
-func (q *markQueue) settle(l *Limiter) {
-	if len(q.young) == 0 {
-		return
+func (q *marks) settle(l *Limiter) {
+	for e := q.oldest; e != nil && l.last-e.mark.at > settleTime; e = q.oldest {
+		e.mark.debits = l.debits
+		q.remove(e)
 	}
-	for q.first < len(q.young) {
-		m := q.young[q.first]
-		if l.last-m.at <= settleTime {
-			return
-		}
-		q.first++
-		if e := m.r.open(); e != nil && e.mark.at == m.at {
-			e.mark.debits, e.mark.fixed = l.debits, true
-		}
-	}
-	clear(q.young) // or they would hold on to the entries
-	q.young, q.first = q.young[:0], 0
 }

@@ -501,23 +501,59 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// Marks of the first 250 ms do not pile up.
-func TestMarksAreBounded(t *testing.T) {
+// The list of young marks holds those of open reservations, and no mark that is
+// older than 250 ms once something has been debited since.
+func TestYoungMarks(t *testing.T) {
+	count := func(l *Limiter) (n int) {
+		var before *entry
+		for e := l.young.oldest; e != nil; e = e.mark.newer {
+			if e.seq == 0 || !e.mark.young || e.mark.older != before {
+				t.Fatalf("entry %d of the list: %+v", n, e)
+			}
+			before = e
+			n++
+		}
+		if l.young.newest != before {
+			t.Fatal("the list does not end with its newest")
+		}
+		return n
+	}
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{})
-		for range 100_000 {
+		var open []Reservation
+		for i := range 10_000 {
 			r, _ := l.TryAcquire(Cost{Input: 1})
 			r.Sent()
-			r.Keep()
+			switch i % 3 {
+			case 0:
+				r.Keep()
+			case 1:
+				r.Sent()
+				open = append(open, r)
+			case 2:
+				open = append(open, r)
+			}
+			if n := count(l); n > 251 {
+				t.Fatalf("%d marks are young of 250", n)
+			}
 			time.Sleep(time.Millisecond)
 		}
-		if n := len(l.marks.young); n > 1000 || l.marks.first > n {
-			t.Errorf("%d marks are kept of 250", n)
+		if n := count(l); n != 167 {
+			t.Errorf("%d marks are young, of 167 sent in the last 250 ms and open", n)
 		}
+		for _, i := range rand.Perm(len(open)) {
+			open[i].Keep()
+		}
+		if n := count(l); n != 0 {
+			t.Errorf("%d marks are young of what has ended", n)
+		}
+		r, _ := l.TryAcquire(Cost{Input: 1})
+		r.Sent()
 		time.Sleep(time.Second)
 		l.Allow(Cost{})
-		if n := len(l.marks.young); n != 0 {
-			t.Errorf("%d marks are kept when all is quiet", n)
+		if n := count(l); n != 0 {
+			t.Errorf("%d marks are young when all is quiet", n)
 		}
+		r.Keep()
 	})
 }

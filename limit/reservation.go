@@ -27,7 +27,6 @@ type entry struct {
 	next   *entry // of the free ones
 	parked bool   // holds no place in flight
 	mark   mark
-	_      [2]uint64 // one entry, two cache lines
 }
 
 // table keeps open reservations in reused entries, so that a handle is a plain
@@ -88,6 +87,7 @@ func (r Reservation) end() (cost Cost, ok bool) {
 	if !e.parked {
 		r.l.inFlight--
 	}
+	r.l.young.remove(e)
 	r.l.open.drop(e)
 	return e.cost, true
 }
