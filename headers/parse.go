@@ -40,15 +40,21 @@ type Options struct {
 // another request and are not read (draft-ietf-httpapi-ratelimit-headers-10
 // section 5); a Retry-After still is.
 func Parse(h http.Header, o Options) Info {
+	if o.Body == nil && !Any(h) {
+		return Info{}
+	}
+	return parse(h, o)
+}
+
+// Any reports whether h has a field that Parse reads. Where it has none, and
+// there is no body to read, Parse returns the zero Info.
+func Any(h http.Header) bool {
 	for key := range h {
 		if kindOf(key) != kindNone {
-			return parse(h, o)
+			return true
 		}
 	}
-	if o.Body != nil {
-		return parse(h, o)
-	}
-	return Info{}
+	return false
 }
 
 // parse is Parse for a header that has at least one field of interest. It is

@@ -251,16 +251,11 @@ func (b *budget) patience(sent time.Time) time.Duration {
 	return b.streak.refused(time.Now(), sent)
 }
 
-// answered takes in that the attempt that left at sent was not refused.
+// answered takes in that the attempt that left at sent was not refused: cut
+// rates grow back.
 func (b *budget) answered(sent time.Time) {
 	b.mu.Lock()
 	b.streak.admitted(sent)
-	b.mu.Unlock()
-}
-
-// recover lets cut rates grow back; it runs with every answer.
-func (b *budget) recover() {
-	b.mu.Lock()
 	for _, d := range b.dims {
 		if d.cut.active() {
 			b.apply(d)

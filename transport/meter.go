@@ -34,7 +34,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		c.wire.failed(err)
 	}
-	left := Quota{-1, -1, -1, -1}
+	left := untold
 	switch {
 	case resp != nil && err == nil:
 		if resp.Request == nil {
@@ -61,9 +61,11 @@ func (m *meter) CloseIdleConnections() { (*Transport)(m).CloseIdleConnections() 
 // pauses the budget. That must not wait for the body, which may last. It
 // returns what the header says is left.
 func (t *Transport) hear(c *call, resp *http.Response) Quota {
-	i := headers.Parse(resp.Header, headers.Options{
-		Status: resp.StatusCode, Now: time.Now(), Dialect: t.profile.Dialect,
-	})
+	if !c.refused() && !headers.Any(resp.Header) {
+		t.budget.answered(c.sent)
+		return untold
+	}
+	i := headers.Parse(resp.Header, headers.Options{Status: resp.StatusCode, Dialect: t.profile.Dialect})
 	c.told = i.NotBefore.OK
 	var own, uncharged limit.Cost
 	if c.refused() {
@@ -94,7 +96,6 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		}
 		t.question(c, r)
 	}
-	t.budget.recover()
 	if i.Applies && i.NotBefore.OK {
 		t.pause(c, i.NotBefore.D)
 	}
@@ -173,6 +174,9 @@ func (t *Transport) resetHint(resp *http.Response) time.Duration {
 	}
 	return i.ResetWait().D
 }
+
+// untold is the Quota of a header that says nothing.
+var untold = Quota{-1, -1, -1, -1}
 
 // left is what a header says is left, for people.
 func left(i *headers.Info) Quota {

@@ -25,7 +25,10 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 	if size == 0 { // net/http: a body with length 0 is of unknown length
 		size = -1
 	}
-	contentType := req.Header.Get("Content-Type")
+	var contentType string
+	if v := req.Header["Content-Type"]; len(v) > 0 {
+		contentType = v[0]
+	}
 	o := estimate.Options{Path: req.URL.Path, Counter: t.o.Counter}
 	if req.GetBody != nil || size > t.o.MaxBody || !estimate.Readable(contentType) || waits(req) {
 		return own, estimate.Body(req.GetBody, contentType, size, o), nil

@@ -89,7 +89,10 @@ func (t *Transport) adopt(p profile.Profile) {
 
 // rule is the charge rule in force for a model.
 func (t *Transport) rule(model string) estimate.Rule {
-	r := t.profile.RuleFor(model)
+	r := t.profile.Rule
+	if len(t.profile.Factors) > 0 { // few: the others need not be copied as a whole
+		r = t.profile.RuleFor(model)
+	}
 	if c := estimate.Charge(t.charge.Load()); c != r.Charge {
 		r.Charge, r.ReserveCap = c, c != estimate.ChargeActual
 	}
