@@ -134,7 +134,8 @@ func TestLimiterAtTheBounds(t *testing.T) {
 				r.Sent()
 				r.Lower("x", math.MinInt64, Cost{math.MaxInt64, math.MaxInt64, math.MaxInt64})
 				r.Settle(Cost{Input: math.MaxInt64, Output: math.MaxInt64})
-				l.Drain("x", math.MaxInt64)
+				l.Drain("x", math.MaxInt64, math.MaxInt64)
+				l.Drain("x", math.MinInt64, math.MaxInt64)
 				l.Pause(math.MaxInt64)
 				l.Pause(math.MinInt64)
 				var e *Error

@@ -243,7 +243,7 @@ func TestHeadIsTimedAnew(t *testing.T) {
 		{"refund enough", func(l *Limiter, held Reservation) { held.Settle(Cost{Input: 50}) }, 0},
 		{"return", func(l *Limiter, held Reservation) { held.Return() }, 0},
 		{"settle above", func(l *Limiter, held Reservation) { held.Settle(Cost{Input: 110}) }, 6 * time.Second},
-		{"drain", func(l *Limiter, held Reservation) { l.Drain("tokens", 7*time.Second) }, 13 * time.Second},
+		{"drain", func(l *Limiter, held Reservation) { l.Drain("tokens", 0, 7*time.Second) }, 13 * time.Second},
 		{"lower credit", func(l *Limiter, held Reservation) { held.Sent(); held.Lower("tokens", -20, Cost{}) }, 8 * time.Second},
 		{"pause", func(l *Limiter, held Reservation) { l.Pause(8 * time.Second) }, 14 * time.Second},
 		{"a new limit", func(l *Limiter, held Reservation) {

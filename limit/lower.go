@@ -70,11 +70,12 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 }
 
 // Drain tells the limit of that name that the other side refused and wants d
-// waited: after d it holds what the refused call needs, which that call keeps
-// reserved, and nothing for anybody else. So credit falls to what will be
-// nothing at d from now; a d of zero or less is now. It reports whether credit
-// fell, and does nothing for an unknown name.
-func (l *Limiter) Drain(name string, d time.Duration) bool {
+// waited: after d it holds what the refused call needs, keep units, and nothing
+// beyond. So credit falls to what will be keep at d from now; a d of zero or
+// less is now, and a keep below zero is nothing. What the refused call holds
+// itself is to be given back before, or it comes on top. Drain reports whether
+// credit fell, and does nothing for an unknown name.
+func (l *Limiter) Drain(name string, keep int64, d time.Duration) bool {
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
@@ -83,7 +84,8 @@ func (l *Limiter) Drain(name string, d time.Duration) bool {
 		return false
 	}
 	b.advance(now)
-	if !b.lower(wide{}.sub(mul(b.n, uint64(max(0, d))))) {
+	then := mul(uint64(clampUnits(keep)), b.w)
+	if !b.lower(then.sub(mul(b.n, uint64(max(0, d))))) {
 		return false
 	}
 	l.schedule(now)

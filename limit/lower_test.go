@@ -374,33 +374,85 @@ func (j *journal) read() []time.Duration {
 	return slices.Clone(j.when)
 }
 
-// Drain: at the end of the wait the provider holds what the refused call
-// needs, which that call has reserved, and nothing for anybody else.
+// Drain: at the end of the wait there is what the refused call needs, and
+// nothing beyond.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{
 			{Name: "tokens", Unit: Tokens, Rate: PerSecond(10), Burst: 1000},
 			{Name: "requests", Rate: PerSecond(1), Burst: 10},
 		}})
-		credit := func(i int) int64 { s := l.Snapshot().Limits[i]; return s.Credit - s.Debt }
-		if !l.Drain("tokens", 6*time.Second) || credit(0) != -60 || credit(1) != 10 {
-			t.Fatalf("credit %d, %d", credit(0), credit(1))
+		drain := func(keep int64, d time.Duration, fell bool, want int64) {
+			t.Helper()
+			if got := l.Drain("tokens", keep, d); got != fell {
+				t.Errorf("fell: %v", got)
+			}
+			s := l.Snapshot()
+			if got := s.Limits[0].Credit - s.Limits[0].Debt; got != want {
+				t.Errorf("credit %d, want %d", got, want)
+			}
+			if s.Limits[1].Credit != 10 {
+				t.Errorf("the other limit fell too: %+v", s)
+			}
 		}
-		if l.Drain("tokens", 5*time.Second) || credit(0) != -60 { // shorter: no effect
-			t.Errorf("credit %d", credit(0))
-		}
-		if l.Drain("nobody", time.Hour) {
+		drain(40, 6*time.Second, true, -20)  // 40 in 6 s
+		drain(0, 6*time.Second, true, -60)   // nothing in 6 s
+		drain(0, 5*time.Second, false, -60)  // shorter
+		drain(10, 6*time.Second, false, -60) // more
+		drain(100, 16*time.Second, false, -60)
+		if l.Drain("nobody", 0, time.Hour) {
 			t.Error("an unknown limit was drained")
 		}
 		time.Sleep(6 * time.Second)
-		if credit(0) != 0 {
-			t.Errorf("credit %d after the wait", credit(0))
-		}
+		drain(0, 0, false, 0)
 		time.Sleep(time.Second)
-		if !l.Drain("tokens", -time.Hour) || credit(0) != 0 { // a wait of nothing
-			t.Errorf("credit %d", credit(0))
-		}
+		drain(3, 0, true, 3)
+		drain(-5, -time.Hour, true, 0) // nothing, now
 	})
+}
+
+// Many calls are refused at once. In whichever order they give back what they
+// held and drain, what is there in the end is what the last of them needs.
+func TestDrainManyAtOnce(t *testing.T) {
+	const n, cost, wait = 20, 50, 10 * time.Second
+	for name, order := range map[string]func(give, drain func(int)){
+		"one by one": func(give, drain func(int)) {
+			for i := range n {
+				give(i)
+				drain(i)
+			}
+		},
+		"all together": func(give, drain func(int)) {
+			for i := range n {
+				give(i)
+			}
+			for i := range n {
+				drain(i)
+			}
+		},
+		"in pairs": func(give, drain func(int)) {
+			for i := range n {
+				give(i)
+				drain(i ^ 1)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(10), Burst: n * cost}}})
+				var held [n]Reservation
+				for i := range held {
+					held[i], _ = l.TryAcquire(Cost{Requests: 1, Input: cost})
+				}
+				l.Pause(wait)
+				order(func(i int) { held[i].Settle(Cost{}) }, func(int) { l.Drain("tokens", cost, wait) })
+				time.Sleep(wait)
+				if c := l.Snapshot().Limits[0].Credit; c > cost {
+					t.Errorf("%d are there when it opens, for a call of %d", c, cost)
+				}
+			})
+		})
+	}
 }
 
 // The refused call waits with its cost taken and without its place; when it
@@ -432,7 +484,7 @@ func TestRefusedCallComesFirst(t *testing.T) {
 		synctest.Wait()
 		const wait = 10 * time.Second
 		l.Pause(wait)
-		l.Drain("tokens", wait)
+		l.Drain("tokens", 0, wait)
 		refused.Park()
 		again, err := l.AcquireFirst(ctx, Cost{Requests: 1})
 		if err != nil {

@@ -450,9 +450,11 @@ func (x *trial) act(s source) {
 		}
 	case op == 18 && len(m.limits) > 0:
 		lim, d := pick(s, m.limits), time.Duration(spread(s, int64(time.Minute)))-time.Millisecond
-		x.logf("drain %s %v", lim.cfg.Name, d)
-		x.l.Drain(lim.cfg.Name, d)
-		lim.lower(new(big.Rat).Neg(new(big.Rat).Mul(lim.perNano, units(max(0, int64(d))))))
+		keep := spread(s, lim.cfg.Rate.N) - 1
+		x.logf("drain %s to %d in %v", lim.cfg.Name, keep, d)
+		x.l.Drain(lim.cfg.Name, keep, d)
+		then := new(big.Rat).Mul(lim.perNano, units(max(0, int64(d))))
+		lim.lower(then.Sub(units(max(0, keep)), then))
 	}
 	for _, old := range x.ended[max(0, len(x.ended)-3):] { // to no effect
 		old.Settle(Cost{})

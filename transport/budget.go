@@ -16,7 +16,7 @@ type Limiter interface {
 	AcquireFirst(context.Context, limit.Cost) (limit.Reservation, error)
 	SetLimit(limit.Limit) error
 	Pause(time.Duration)
-	Drain(name string, d time.Duration) bool
+	Drain(name string, keep int64, d time.Duration) bool
 	Snapshot() limit.Snapshot
 }
 
@@ -169,7 +169,7 @@ func (b *budget) adopt(p profile.Profile) {
 		}
 		b.apply(d)
 		if p.StartEmpty {
-			b.limiter.Drain(d.limit.Name, 0)
+			b.limiter.Drain(d.limit.Name, 0, 0)
 		}
 	}
 }

@@ -87,27 +87,13 @@ func (t *Transport) deciding(e retry.Event) {
 	switch {
 	case c.refused():
 		c.no.verdict = e.Verdict
-		t.drain(c, e.Wait)
-		t.endRefused(c)
+		t.refuse(c, e.Wait)
 	case c.free():
 		c.account.settle(0, 0)
 	case c.unsent():
 		c.account.unsent()
 	default:
 		c.account.spent()
-	}
-}
-
-// endRefused ends an attempt that was refused for its rate, as the provider
-// charges it.
-func (t *Transport) endRefused(c *call) {
-	switch {
-	case t.profile.Rule.RefusedCount:
-		c.account.spent()
-	case t.profile.RefusedFree:
-		c.account.unsent()
-	default:
-		c.account.settle(0, 0)
 	}
 }
 
@@ -124,11 +110,13 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	return nil
 }
 
-// final takes in a refusal that is not tried again; the others have been
-// drained when their next attempt was decided.
+// final takes in a refusal that is not tried again; the others have been taken
+// in when their next attempt was decided. It does not wait for the body, of
+// which the retry layer has read what matters: whoever stands in line must not
+// meet credit that the provider does not have.
 func (t *Transport) final(c *call) {
 	if c.refused() && !c.account.waiting() {
-		t.drain(c, 0)
+		t.refuse(c, 0)
 	}
 }
 
@@ -216,7 +204,7 @@ func (c *call) settle(r *usage.Result) {
 	case c.ready || c.unsent():
 		c.account.unsent()
 	case c.refused():
-		t.endRefused(c)
+		t.refuse(c, 0)
 	case c.free() || !c.prompted:
 		c.account.settle(0, 0)
 	case c.status == 0 || c.status >= 500:

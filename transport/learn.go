@@ -159,16 +159,15 @@ func part(u limit.Unit, c limit.Cost) int64 {
 }
 
 // refused tells the budget that an attempt sent at sent was refused, that the
-// next may leave after wait, and which kind of limit did it ("" unknown). What
-// the refused call needs, cost, comes back on top of the drain; for everybody
-// else there is nothing.
+// next may leave after wait, and which kind of limit did it ("" unknown). It
+// returns the names of the limits concerned, to be drained.
 //
 // A refusal is explained when the attempt left before the last refusal was
 // waited off, or when with it we have used up the limit ourselves in the window
 // that ends now: then the provider only counts its windows from other instants
 // than we do, and the drain is the whole answer. Otherwise somebody else uses
 // the limit, or charges more for a call than we think, and the rate is cut.
-func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, kind string, i *headers.Info) {
+func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, kind string, i *headers.Info) (concerned []limit.Limit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -180,7 +179,6 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 		if !b.concerns(d, kind, wait, i) {
 			continue
 		}
-		b.limiter.Drain(d.limit.Name, max(0, wait-b.again(d)))
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
 		if late && !first && used < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
@@ -189,17 +187,16 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 		if late {
 			d.refused = now
 		}
+		concerned = append(concerned, d.limit)
 	}
+	return concerned
 }
 
-// again is how long a limit on requests takes to earn the one that a further
-// attempt of a refused call is charged: the wait that the provider named counts
-// on it. The tokens of the refused attempt are given back after the drain.
-func (b *budget) again(d *dimension) time.Duration {
-	if r := d.limit.Rate; d.limit.Unit == limit.Requests && !b.shape.refusedFree {
-		return r.Window / time.Duration(r.N)
+// drain leaves keep of each of those limits after wait, and nothing beyond.
+func (b *budget) drain(limits []limit.Limit, keep limit.Cost, wait time.Duration) {
+	for _, l := range limits {
+		b.limiter.Drain(l.Name, part(l.Unit, keep), wait)
 	}
-	return 0
 }
 
 // concerns reports whether a refusal of that kind speaks of d. Of a unit's

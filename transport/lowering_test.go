@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -136,7 +138,7 @@ func (u *undrained) Pause(d time.Duration) {
 	}
 }
 
-func (u *undrained) Drain(string, time.Duration) bool { return false }
+func (u *undrained) Drain(string, int64, time.Duration) bool { return false }
 
 func (u *undrained) Acquire(ctx context.Context, c limit.Cost) (limit.Reservation, error) {
 	for {
@@ -327,14 +329,57 @@ func TestDrainWhatRefused(t *testing.T) {
 	}
 }
 
+// Twenty calls are refused at once and for good, and their answers read later.
+// When the wait is over there is what one of them needs, not what twenty do.
+func TestManyRefusedAtOnce(t *testing.T) {
+	for _, attempts := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			arrived := make(chan struct{})
+			base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				<-arrived
+				return rttest.Response(r, 429, http.Header{"Retry-After": {"10"}}, `{"error":{"code":"rate_limit_exceeded"}}`), nil
+			})
+			const tpm, cost = 60_000, 220 // and a little less
+			rt := gate(t, transport.Options{Base: base, TPM: tpm, Burst: 10 * time.Second, Attempts: attempts, Provider: ruled(estimate.ChargeEstimate)})
+			tokens := func() int64 { l := rt.Snapshot().Limits[0]; return l.Credit - l.Debt }
+			var all sync.WaitGroup
+			read := make(chan struct{})
+			for i := range 20 {
+				all.Go(func() {
+					resp, err := rt.RoundTrip(ask(t, t.Context(), chatOf(i, 100, 100)))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					<-read
+					resp.Body.Close()
+				})
+			}
+			synctest.Wait()
+			close(arrived)
+			synctest.Wait()
+			close(read)
+			time.Sleep(9 * time.Second)
+			synctest.Wait()
+			if c := tokens() + 1000; c > cost { // in a second a thousand are refilled
+				t.Errorf("%d attempts: %d tokens will be there when it opens, for calls of %d", attempts, c, cost)
+			}
+			all.Wait()
+		})
+	}
+}
+
 type watched struct {
 	*limit.Limiter
 	drained *[]string
 }
 
-func (w *watched) Drain(name string, d time.Duration) bool {
-	*w.drained = append(*w.drained, name)
-	return w.Limiter.Drain(name, d)
+func (w *watched) Drain(name string, keep int64, d time.Duration) bool {
+	if !slices.Contains(*w.drained, name) {
+		*w.drained = append(*w.drained, name)
+	}
+	return w.Limiter.Drain(name, keep, d)
 }
 
 // A provider that names no wait, anywhere, and starts its cool-down anew with

@@ -127,20 +127,57 @@ func (t *Transport) pause(c *call, d time.Duration) {
 	}
 }
 
-// drain takes in a refusal: nothing leaves for d, and after that everybody but
-// the refused call starts from nothing. A refusal that has nothing to do with
+// refuse ends an attempt that was refused for its rate, as the provider charges
+// it: nothing leaves for d, and after that there is what the refused call needs
+// and nothing beyond, whoever takes it. A refusal that has nothing to do with
 // the balance (no credit on the account, a request too large, the provider's
 // own overload) drains nothing.
-func (t *Transport) drain(c *call, d time.Duration) {
+func (t *Transport) refuse(c *call, d time.Duration) {
 	v := &c.no.verdict
 	if v.Known && v.Class != refusal.RateLimit {
+		t.giveBack(c)
 		return
 	}
 	more := t.budget.patience(c.sent)
 	if d = max(d, more); d > 0 && (!c.told || more > c.no.info.NotBefore.D) {
 		t.pause(c, d)
 	}
-	t.budget.refused(c.sent, c.cost, max(d, c.no.info.NotBefore.D), v.Dimension, &c.no.info)
+	d = max(d, c.no.info.NotBefore.D)
+	concerned := t.budget.refused(c.sent, c.cost, d, v.Dimension, &c.no.info)
+	// Before the call gives back, so that nobody takes what is still there, and
+	// after: many that are refused at once would each add to what is kept.
+	keep := c.cost
+	if t.profile.Rule.RefusedCount {
+		keep = limit.Cost{Requests: c.cost.Requests}
+	}
+	back := t.back(c)
+	t.budget.drain(concerned, minus(keep, back), d)
+	t.giveBack(c)
+	t.budget.drain(concerned, keep, d)
+}
+
+// giveBack ends an attempt that was refused for its rate.
+func (t *Transport) giveBack(c *call) {
+	switch t.back(c) {
+	case limit.Cost{}:
+		c.account.spent()
+	case c.cost:
+		c.account.unsent()
+	default:
+		c.account.settle(0, 0)
+	}
+}
+
+// back is what an attempt that was refused for its rate is not charged.
+func (t *Transport) back(c *call) limit.Cost {
+	back := c.cost
+	switch {
+	case t.profile.Rule.RefusedCount:
+		back = limit.Cost{}
+	case !t.profile.RefusedFree:
+		back.Requests = 0
+	}
+	return back
 }
 
 // lastWord takes in what only the body said: a wait in a refusal that was handed
