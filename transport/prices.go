@@ -30,8 +30,11 @@ func (p *prices) price(r estimate.Request, rule estimate.Rule) priced {
 	r.Input = p.prompts.Scale(r.Model, r.Input)
 	learned := p.answers.Learned(r.Model)
 	out.input, out.output = rule.Price(r, learned)
-	rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
-	_, out.reserve = rule.Price(r, learned)
+	out.reserve = out.output
+	if !rule.ReserveCap {
+		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
+		_, out.reserve = rule.Price(r, learned)
+	}
 	return out
 }
 

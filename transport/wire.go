@@ -69,7 +69,9 @@ func (w *wire) trace(ctx context.Context) *httptrace.ClientTrace {
 			w.slot.Sent()
 		},
 	}
-	httptrace.WithClientTrace(ctx, h) // adds the caller's own hooks to h
+	if httptrace.ContextClientTrace(ctx) != nil {
+		httptrace.WithClientTrace(ctx, h) // adds the caller's own hooks to h
+	}
 	if !w.hooks.CompareAndSwap(nil, h) {
 		return w.hooks.Load()
 	}
