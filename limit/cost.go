@@ -9,7 +9,6 @@ type Cost struct {
 }
 
 // String reads "1 requests, 900 input, 100 output".
-
 func (c Cost) String() string {
 	return fmt.Sprintf("%d requests, %d input, %d output", c.Requests, c.Input, c.Output)
 }

@@ -67,10 +67,9 @@
 // [Limiter.Pause] took. Hence in any span d at most [Limit.Most] is admitted.
 //
 // Time does not go back: an instant older than the last earns nothing and moves
-// nothing. A reservation ends once. The number in flight is the number of open
-// reservations that are not parked. What was due by an instant happens before
-// anything else is done at it, so an answer depends on instants alone and not on
-// how late a timer or a goroutine was.
+// nothing. A reservation ends once, and those that have not are what is in flight.
+// What was due by an instant happens before anything else is done at it, so an
+// answer depends on instants alone and not on how late a timer or a goroutine was.
 //
 // The timer is set for the head alone, and only while somebody waits; each
 // admission wakes one goroutine, its own. Joining the line, leaving it from any

@@ -48,8 +48,7 @@ type Limiter struct {
 	// the lock from another has to fetch each line that the other wrote.
 	mu          sync.Mutex // guards all below; never held while waiting
 	last        int64      // latest instant seen
-	inFlight    int64
-	maxInFlight int64
+	maxInFlight int
 	pausedUntil int64 // instant; 0 = not paused
 	open        table
 
@@ -87,7 +86,7 @@ func New(o Options) (*Limiter, error) {
 	case o.MaxWait < 0:
 		return nil, &ConfigError{"MaxWait", o.MaxWait, "must not be negative"}
 	}
-	l := &Limiter{base: time.Now(), maxInFlight: int64(o.MaxInFlight), maxQueue: o.MaxQueue, maxWait: o.MaxWait}
+	l := &Limiter{base: time.Now(), maxInFlight: o.MaxInFlight, maxQueue: o.MaxQueue, maxWait: o.MaxWait}
 	if l.maxQueue == 0 {
 		l.maxQueue = hardQueue
 	}
@@ -295,7 +294,7 @@ func (l *Limiter) SetMaxInFlight(n int) error {
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	l.maxInFlight = int64(n)
+	l.maxInFlight = n
 	l.schedule(now)
 	return nil
 }
@@ -309,8 +308,8 @@ func (l *Limiter) now() int64 { return l.see(l.clock()) }
 // see takes a stamp for the instant, unless a later one was seen: an older
 // stamp never earns, and never moves the clock back. So a caller that does not
 // wait may read the clock before it takes the lock, which is then held for a
-// shorter time: a fifth more calls go through under a thousand goroutines. A stale stamp can only make it look too poor; whoever is
-// turned down is looked at again with the clock read inside.
+// shorter time. A stale stamp can only make it look too poor; whoever is turned
+// down is looked at again with the clock read inside.
 func (l *Limiter) see(stamp int64) int64 {
 	if stamp > l.last {
 		l.last = stamp
@@ -327,7 +326,7 @@ func (l *Limiter) find(name string) *bound {
 	return nil
 }
 
-func (l *Limiter) full() bool { return l.maxInFlight > 0 && l.inFlight >= l.maxInFlight }
+func (l *Limiter) full() bool { return l.maxInFlight > 0 && l.open.n >= l.maxInFlight }
 
 // admit spends cost in every limit and enters it in the books, if it may go at
 // now: there is a place in flight, if it wants one, no pause, and credit in each
@@ -353,7 +352,6 @@ func (l *Limiter) admit(cost Cost, slot bool, now int64) (r Reservation, ok bool
 	if !slot {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
-	l.inFlight++
 	e := l.open.put(cost)
 	return Reservation{l, e, e.seq}, true
 }
@@ -416,7 +414,7 @@ func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error
 	e := &Error{Reason: reason}
 	switch {
 	case slot && l.full() && reason != ErrWaitTooLong:
-		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, l.maxInFlight
+		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, int64(l.maxInFlight)
 		return e // it could go when a call ends, and nobody knows when
 	case b != nil:
 		a := cost.amounts()
@@ -424,7 +422,7 @@ func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error
 	case now < l.pausedUntil:
 		e.Dimension = "pause"
 	case slot && l.full():
-		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, l.maxInFlight
+		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, int64(l.maxInFlight)
 	default:
 		e.Dimension, e.Cost = "line", 1
 	}

@@ -68,8 +68,8 @@ func empty(t *testing.T, l *Limiter) {
 		t.Errorf("the line is not empty: %+v %+v", l.line, l.first)
 	case l.armed != 0 || l.timer != nil && l.timer.Stop():
 		t.Error("a timer is set")
-	case l.inFlight != 0 || l.open.n != 0:
-		t.Errorf("%d in flight, %d open", l.inFlight, l.open.n)
+	case l.open.n != 0:
+		t.Errorf("%d in flight", l.open.n)
 	}
 }
 
@@ -274,7 +274,6 @@ func TestHeadIsTimedAnew(t *testing.T) {
 	gate := map[string]func(l *Limiter, held Reservation){
 		"slot kept":     func(l *Limiter, held Reservation) { held.Keep() },
 		"slot settled":  func(l *Limiter, held Reservation) { held.Settle(Cost{Input: 1000}) },
-		"slot parked":   func(l *Limiter, held Reservation) { held.Park() },
 		"slot returned": func(l *Limiter, held Reservation) { held.Return() },
 		"gate raised":   func(l *Limiter, held Reservation) { l.SetMaxInFlight(2) },
 		"gate removed":  func(l *Limiter, held Reservation) { l.SetMaxInFlight(0) },

@@ -3,7 +3,7 @@ package limit
 import "runtime"
 
 const (
-	tries = 16   // how often the lock is asked for before the caller is parked
+	tries = 16   // how often the lock is asked for before the caller is put to sleep
 	pause = 4000 // turns of an empty loop between two tries: one or two microseconds
 )
 
@@ -15,8 +15,8 @@ func (l *Limiter) lock() {
 	}
 }
 
-// lockSlow keeps away for a while, again and again, before it lets the mutex
-// park the caller. Work under the lock is short, and fetching what the other
+// lockSlow keeps away for a while, again and again, before it lets the mutex put
+// the caller to sleep. Work under the lock is short, and fetching what the other
 // core wrote takes longer than the work: two cores that take turns at each call
 // are slower together than one alone. While one keeps away, the other gets a
 // dozen calls done from its own cache. Eight goroutines take a quarter less time

@@ -455,9 +455,9 @@ func TestDrainManyAtOnce(t *testing.T) {
 	}
 }
 
-// The refused call waits with its cost taken and without its place; when it
-// leaves again it is charged a request at the head of the line, and everybody
-// else starts from nothing.
+// The refused call gives back its tokens and its place and waits. It is charged
+// again at the head of the line, just when the wait is over, and everybody else
+// starts from nothing.
 func TestRefusedCallComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{
@@ -484,9 +484,9 @@ func TestRefusedCallComesFirst(t *testing.T) {
 		synctest.Wait()
 		const wait = 10 * time.Second
 		l.Pause(wait)
-		l.Drain("tokens", 0, wait)
-		refused.Park()
-		again, err := l.AcquireFirst(ctx, Cost{Requests: 1})
+		refused.Settle(Cost{})
+		l.Drain("tokens", 500, wait)
+		again, err := l.AcquireFirst(ctx, Cost{Requests: 1, Input: 500})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -494,7 +494,6 @@ func TestRefusedCallComesFirst(t *testing.T) {
 			t.Errorf("the refused call went at %v", d)
 		}
 		again.Keep()
-		refused.Settle(Cost{Input: 500})
 		time.Sleep(time.Minute)
 		for i, d := range went.read() { // 20 tokens are two seconds
 			if want := wait + time.Duration(i+1)*2*time.Second; d != want {

@@ -50,7 +50,6 @@ type modelTicket struct {
 type modelReservation struct {
 	cost   Cost
 	age    int
-	parked bool
 	real   Reservation
 	ticket *Ticket // where real comes from, if it is not here yet
 	sent   bool
@@ -137,9 +136,7 @@ func (m *model) correct(diff Cost, age int) {
 }
 
 func (m *model) end(r *modelReservation) {
-	if !r.parked {
-		m.inFlight--
-	}
+	m.inFlight--
 	m.open = slices.DeleteFunc(m.open, func(o *modelReservation) bool { return o == r })
 }
 
@@ -408,13 +405,6 @@ func (x *trial) act(s source) {
 			r.real.Keep()
 			m.end(r)
 		}
-	case op == 14 && r != nil:
-		x.logf("park %v", r.cost)
-		r.real.Park()
-		if !r.parked {
-			r.parked = true
-			m.inFlight--
-		}
 	case op == 15:
 		if t := x.waiting(s); t != nil {
 			x.logf("cancel %v", t.cost)
@@ -460,7 +450,6 @@ func (x *trial) act(s source) {
 		old.Settle(Cost{})
 		old.Return()
 		old.Keep()
-		old.Park()
 		old.Sent()
 		old.Lower("a", -5, Cost{})
 	}
@@ -584,8 +573,8 @@ func (x *trial) compare(s source) {
 		return
 	}
 	snap := l.Snapshot()
-	if snap.InFlight != m.inFlight || snap.Open != len(m.open) || snap.Waiting != len(m.first)+len(m.line) || len(snap.Limits) != len(m.limits) {
-		x.fatalf("%+v; want %d in flight, %d open, %d waiting", snap, m.inFlight, len(m.open), len(m.first)+len(m.line))
+	if snap.InFlight != m.inFlight || snap.Waiting != len(m.first)+len(m.line) || len(snap.Limits) != len(m.limits) {
+		x.fatalf("%+v; want %d in flight, %d waiting", snap, m.inFlight, len(m.first)+len(m.line))
 	}
 	if paused := m.pausedUntil > m.now; paused == snap.PausedUntil.IsZero() || paused && !snap.PausedUntil.Equal(x.start.Add(time.Duration(m.pausedUntil))) {
 		x.fatalf("paused until %v, want %d", snap.PausedUntil, m.pausedUntil)

@@ -18,7 +18,8 @@ type state struct {
 	levels          []wide
 	debits, refunds Cost
 	first, line     Cost
-	inFlight, armed int64
+	inFlight        int
+	armed           int64
 	seq             uint64
 }
 
@@ -27,7 +28,7 @@ func stateOf(l *Limiter) state {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := state{snap: snap, debits: l.debits, refunds: l.refunds, first: l.first.sum, line: l.line.sum,
-		inFlight: l.inFlight, armed: l.armed, seq: l.open.seq}
+		inFlight: l.open.n, armed: l.armed, seq: l.open.seq}
 	for i := range l.limits {
 		s.levels = append(s.levels, l.limits[i].level)
 	}

@@ -22,11 +22,10 @@ type Reservation struct {
 
 // entry is an open reservation, or a free place for one.
 type entry struct {
-	seq    uint64 // 0 = free
-	cost   Cost
-	next   *entry // of the free ones
-	parked bool   // holds no place in flight
-	mark   mark
+	seq  uint64 // 0 = free
+	cost Cost
+	next *entry // of the free ones
+	mark mark
 }
 
 // table keeps open reservations in reused entries, so that a handle is a plain
@@ -34,8 +33,8 @@ type entry struct {
 type table struct {
 	free *entry
 	seq  uint64 // the last that was given
-	n    int32  // open ones
-	made int32  // entries there are
+	n    int    // open ones: those in flight
+	made int    // entries there are
 }
 
 func (t *table) put(cost Cost) *entry {
@@ -46,7 +45,7 @@ func (t *table) put(cost Cost) *entry {
 	t.free = e.next
 	t.n++
 	t.seq++
-	e.seq, e.cost, e.parked, e.mark.set = t.seq, cost, false, false
+	e.seq, e.cost, e.mark.set = t.seq, cost, false
 	return e
 }
 
@@ -83,9 +82,6 @@ func (r Reservation) end() (cost Cost, ok bool) {
 	e := r.open()
 	if e == nil {
 		return Cost{}, false
-	}
-	if !e.parked {
-		r.l.inFlight--
 	}
 	r.l.young.remove(e)
 	r.l.open.drop(e)
@@ -138,23 +134,6 @@ func (r Reservation) Return() {
 	l.moving()
 	if cost, ok := r.end(); ok {
 		l.correct(cost, r.seq)
-		l.moved()
-	}
-	l.mu.Unlock()
-}
-
-// Park gives back the place in flight and leaves the reservation open: for a
-// call that waits, with its cost taken, before it is tried again.
-func (r Reservation) Park() {
-	if r.l == nil {
-		return
-	}
-	l := r.l
-	l.lock()
-	l.moving()
-	if e := r.open(); e != nil && !e.parked {
-		e.parked = true
-		l.inFlight--
 		l.moved()
 	}
 	l.mu.Unlock()

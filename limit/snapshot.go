@@ -7,8 +7,7 @@ import "time"
 type Snapshot struct {
 	Limits      []LimitState
 	Waiting     int       // callers in the line
-	InFlight    int       // open reservations that hold a place
-	Open        int       // open reservations, parked ones too
+	InFlight    int       // open reservations
 	MaxInFlight int       // 0 = unlimited
 	PausedUntil time.Time // zero = not paused
 }
@@ -31,9 +30,8 @@ func (l *Limiter) Snapshot() Snapshot {
 	s := Snapshot{
 		Limits:      make([]LimitState, 0, len(l.limits)),
 		Waiting:     l.line.n + l.first.n,
-		InFlight:    int(l.inFlight),
-		Open:        int(l.open.n),
-		MaxInFlight: int(l.maxInFlight),
+		InFlight:    l.open.n,
+		MaxInFlight: l.maxInFlight,
 	}
 	if l.pausedUntil > now {
 		s.PausedUntil = l.base.Add(time.Duration(l.pausedUntil))

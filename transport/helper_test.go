@@ -98,8 +98,8 @@ func (b *books) closed(t *testing.T, rt *transport.Transport) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := rt.Snapshot(); s.InFlight != 0 || s.Open != 0 || s.Waiting != 0 {
-		t.Errorf("in flight %d, open %d, waiting %d", s.InFlight, s.Open, s.Waiting)
+	if s := rt.Snapshot(); s.InFlight != 0 || s.Waiting != 0 {
+		t.Errorf("in flight %d, waiting %d", s.InFlight, s.Waiting)
 	}
 	if b.granted != len(b.settled) {
 		t.Errorf("%d granted, %d settled", b.granted, len(b.settled))
