@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"unsafe"
 )
 
@@ -45,9 +46,29 @@ func Body(getBody func() (io.ReadCloser, error), contentType string, size int64,
 }
 
 func read(getBody func() (io.ReadCloser, error), size int64, o Options) (r Request, ok bool) {
-	ok = Bytes(getBody, size, MaxBody, func(body []byte) { r = Inspect(body, o) })
-	return r, ok
+	i := inspections.Get().(*inspection)
+	defer func() {
+		*i = inspection{collector: collector{use: i.use}}
+		inspections.Put(i)
+	}()
+	i.size, i.limit, i.o = size, MaxBody, o
+	ok = i.read(getBody)
+	return i.r, ok
 }
+
+// An inspection reads one body. They are used again: a body writes into one
+// through an interface, so each request would pay for making it.
+type inspection struct {
+	collector
+	o Options
+	r Request
+}
+
+var inspections = sync.Pool{New: func() any {
+	i := new(inspection)
+	i.use = func(body []byte) { i.r = Inspect(body, i.o) }
+	return i
+}}
 
 // Unread prices a body by its content type and its size in bytes (-1 is not
 // known), without reading it.
@@ -102,7 +123,12 @@ func readable(t string) bool {
 // caller's own bytes, and nothing is copied. It must neither change nor keep
 // them. Other bodies are read into a buffer.
 func Bytes(getBody func() (io.ReadCloser, error), size, limit int64, use func(body []byte)) bool {
-	if getBody == nil || size > limit {
+	w := collector{size: size, limit: limit, use: use}
+	return w.read(getBody)
+}
+
+func (w *collector) read(getBody func() (io.ReadCloser, error)) bool {
+	if getBody == nil || w.size > w.limit {
 		return false
 	}
 	body, err := getBody()
@@ -111,30 +137,29 @@ func Bytes(getBody func() (io.ReadCloser, error), size, limit int64, use func(bo
 	}
 	defer body.Close()
 	if from, ok := body.(io.WriterTo); ok {
-		w := collector{size: size, limit: limit, use: use}
-		if _, err := from.WriteTo(&w); w.used {
+		if _, err := from.WriteTo(w); w.used {
 			return true
 		} else if err != nil {
 			return false
 		}
-		use(w.buf)
+		w.use(w.buf)
 		return true
 	}
 	var buf []byte
-	if size > 0 { // net/http's 0 may mean that the length is not known
-		buf = make([]byte, size)
+	if w.size > 0 { // net/http's 0 may mean that the length is not known
+		buf = make([]byte, w.size)
 		n, err := io.ReadFull(body, buf)
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return false
 		}
 		buf = buf[:n]
 	} else {
-		buf, err = io.ReadAll(io.LimitReader(body, limit+1))
-		if err != nil || int64(len(buf)) > limit {
+		buf, err = io.ReadAll(io.LimitReader(body, w.limit+1))
+		if err != nil || int64(len(buf)) > w.limit {
 			return false
 		}
 	}
-	use(buf)
+	w.use(buf)
 	return true
 }
 
