@@ -48,7 +48,8 @@
 //	5xx, time-out, reset after sending           one more an attempt  kept; charged again
 //
 // The place in flight is held until the body ends, and free while a call waits
-// to be tried again. A response that is forgotten gives it back, and its
+// to be tried again. A 429 gives it back when it is heard, and its tokens with
+// it: the pause that follows is for everybody. A response that is forgotten gives it back, and its
 // connection, when the request's context ends, or when the collector finds it;
 // that may be long, and is no way to end a call. Whoever panics while it reads,
 // sends or is told ends the call too.
