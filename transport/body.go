@@ -22,7 +22,7 @@ func (c *call) answer(resp *http.Response) *http.Response {
 		return resp
 	}
 	c.metered = resp.StatusCode != http.StatusSwitchingProtocols
-	c.contentType, c.contentEncoding = resp.Header.Get("Content-Type"), resp.Header.Get("Content-Encoding")
+	c.contentType, c.contentEncoding = field(resp.Header, "Content-Type"), field(resp.Header, "Content-Encoding")
 	// A body that is forgotten must not keep its place in flight for ever: the
 	// place comes back when the request's context ends, or when the response is
 	// found to be garbage.

@@ -25,10 +25,7 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 	if size == 0 { // net/http: a body with length 0 is of unknown length
 		size = -1
 	}
-	var contentType string
-	if v := req.Header["Content-Type"]; len(v) > 0 {
-		contentType = v[0]
-	}
+	contentType := field(req.Header, "Content-Type")
 	o := estimate.Options{Path: req.URL.Path, Counter: t.o.Counter}
 	if req.GetBody != nil || size > t.o.MaxBody || !estimate.Readable(contentType) || waits(req) {
 		return own, estimate.Body(req.GetBody, contentType, size, o), nil
@@ -51,6 +48,15 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 	// All of it is there, so that it can be sent again.
 	get := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
 	return payload{a, get}, estimate.Inspect(head, o), nil
+}
+
+// field is the first line of a field. The name is in canonical form: Get would
+// make it so each time.
+func field(h http.Header, name string) string {
+	if lines := h[name]; len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
 }
 
 // A payload is a request body and the way to have it again, nil if there is
