@@ -154,11 +154,11 @@ func (b *Bucket) need(cost int64) wide {
 
 // take spends cost if it is admissible at now. A cost of zero
 // always is: it waits for nobody's debt. One larger than the bucket leaves debt,
-// and one above max never goes.
+// and one above max never goes, not even where there is credit for it.
 func (b *Bucket) take(now, cost int64) bool {
 	b.advance(now)
 	rest := b.level.sub(mul(uint64(cost), b.w))
-	if rest.hi < 0 && b.lacks(cost) {
+	if cost > b.max || rest.hi < 0 && b.lacks(cost) {
 		return false
 	}
 	b.level = rest
@@ -167,7 +167,7 @@ func (b *Bucket) take(now, cost int64) bool {
 
 // lacks tells of a cost that credit does not cover whether it must wait.
 func (b *Bucket) lacks(cost int64) bool {
-	return cost > b.max || cost != 0 && b.level.less(b.need(cost))
+	return cost != 0 && b.level.less(b.need(cost))
 }
 
 // waitFrom is the nanoseconds after the instant start, not before the last,

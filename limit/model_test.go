@@ -278,6 +278,8 @@ func (x *trial) cost(s source) Cost {
 		c.Output = -1
 	case 2:
 		c = Cost{}
+	case 3:
+		c.Input = in + 1 + spread(s, 500) // above the largest, perhaps not the burst
 	}
 	return c
 }

@@ -394,3 +394,32 @@ func TestNamedWaitOfATicket(t *testing.T) {
 		}
 	})
 }
+
+// The largest cost may be set below the burst. What is larger is refused by
+// every way in, although the bucket holds more than it asks for.
+func TestLargestBelowTheBurst(t *testing.T) {
+	l := mustNew(t, Options{Limits: []Limit{{Name: "tpm", Unit: Tokens, Rate: PerMinute(6000), Largest: 500}}}) // a burst of 1000
+	refused := func(how string, err error) {
+		t.Helper()
+		var e *Error
+		if !errors.Is(err, ErrTooLarge) || !errors.As(err, &e) || e.Cost != 501 || e.Capacity != 500 {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	_, err := l.TryAcquire(Cost{Input: 501})
+	refused("try", err)
+	_, err = l.Acquire(context.Background(), Cost{Input: 500, Output: 1})
+	refused("acquire", err)
+	_, err = l.Reserve(Cost{Output: 501})
+	refused("reserve", err)
+	refused("wait", l.Wait(context.Background(), Cost{Input: 501}))
+	if l.Allow(Cost{Input: 501}) {
+		t.Error("allowed")
+	}
+	if c := l.Snapshot().Limits[0].Credit; c != 1000 {
+		t.Errorf("credit %d after refusals", c)
+	}
+	if !l.Allow(Cost{Input: 500}) {
+		t.Error("the largest itself is refused")
+	}
+}
