@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -215,6 +216,25 @@ func TestLowerLedger(t *testing.T) {
 			t.Errorf("credit %d", got)
 		}
 	})
+}
+
+// What an attempt holds is bounded count by count: two that are negative do not
+// wrap to a great deal, and one does not eat up the other.
+func TestLowerBoundsWhatIsHeld(t *testing.T) {
+	for _, own := range []Cost{{}, {Input: math.MinInt64, Output: -10}, {Input: -1, Output: math.MinInt64}, {Requests: -5, Input: -5}} {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}}})
+		r, err := l.TryAcquire(Cost{Input: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Sent()
+		if r.Lower("tokens", 2000, own) || !r.Lower("tokens", 700, own) {
+			t.Errorf("holding %v: %+v", own, l.Snapshot().Limits)
+		}
+		if !r.Lower("tokens", 700, Cost{Input: math.MinInt64, Output: 50}) || l.Snapshot().Limits[0].Credit != 650 {
+			t.Errorf("holding 50 of output: %+v", l.Snapshot().Limits)
+		}
+	}
 }
 
 // A waiter whose turn comes in the midst of it does not lose the mark: it is
