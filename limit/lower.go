@@ -36,9 +36,9 @@ func (r Reservation) Sent() {
 // remaining less everything in flight charges each call twice.
 //
 // own is what this attempt still holds that the other side did not charge: its
-// cost if it was refused, else the zero Cost. A count in it is held within 0 and
-// [MaxUnits]. Lower reports whether credit fell. It does nothing for an unknown
-// name, without Sent, or after the end.
+// cost if it was refused, else the zero Cost. A negative count in it is taken
+// as 0. Lower reports whether credit fell. It does nothing for an unknown name,
+// without Sent, or after the end.
 func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	if r.l == nil {
 		return false
@@ -57,7 +57,8 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
-	own = Cost{clampUnits(own.Requests), clampUnits(own.Input), clampUnits(own.Output)}
+	own = own.bounded()
+	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
 	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - held.in(b.unit)
 	level := mulSigned(remaining, b.w).
