@@ -426,7 +426,11 @@ func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error
 	default:
 		e.Dimension, e.Cost = "line", 1
 	}
-	if at > now && at < math.MaxInt64 {
+	switch {
+	case at == math.MaxInt64: // or later: longer than can be told, but not unknown
+		e.Wait = math.MaxInt64
+		e.Earliest = l.base.Add(math.MaxInt64)
+	case at > now:
 		e.Wait = time.Duration(at - now)
 		e.Earliest = l.base.Add(time.Duration(at))
 	}
