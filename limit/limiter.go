@@ -73,7 +73,19 @@ type bound struct {
 	Bucket
 	unit Unit
 	born uint64 // open.seq when it came; see correct
+	held int64  // instant at which Pause or Drain last meant its level to be right
 	cfg  *Limit
+}
+
+// setBack lowers b, at now, to what will be then after d, in grains. It reports
+// whether b was above.
+func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
+	b.advance(now)
+	if !b.lower(then.sub(mul(b.n, uint64(d)))) {
+		return false
+	}
+	b.held = later(now, int64(d))
+	return true
 }
 
 // New returns a limiter whose limits are full, or empty where they say so.
@@ -237,17 +249,18 @@ func (l *Limiter) Pause(d time.Duration) {
 		if b.unit == Requests {
 			then = mul(1, b.w)
 		}
-		b.advance(now)
-		b.lower(then.sub(mul(b.n, uint64(d))))
+		b.setBack(now, then, d)
 	}
 	l.schedule(now)
 }
 
 // SetLimit adds a limit, or changes the one of that name, or removes it if its
 // Rate is zero. Until now the old rate earned; credit is kept, cut to the new
-// burst, and never raised: a higher burst has to be earned. A burst that was
-// left to the default follows the new rate. Empty is read only when the limit
-// is added. An impossible value is a [*ConfigError] and changes nothing.
+// burst, and never raised: a higher burst has to be earned. What [Limiter.Pause]
+// or [Limiter.Drain] wants there to be at an instant to come is there at the new
+// rate. A burst that was left to the default follows the new rate. Empty is read
+// only when the limit is added. An impossible value is a [*ConfigError] and
+// changes nothing.
 //
 // Whoever waits is timed anew at once, and is refused with [ErrTooLarge] if the
 // new limit can never admit it. Reservations older than a limit, or than a
@@ -272,7 +285,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	default:
 		b.advance(now)
 		burst, largest := lim.sizes()
-		b.set(lim.Rate, burst, largest)
+		b.set(lim.Rate, burst, largest, b.held-now)
 		if b.unit != lim.Unit {
 			l.open.seq++
 			b.unit, b.born = lim.Unit, l.open.seq

@@ -86,9 +86,7 @@ func (l *Limiter) Drain(name string, keep int64, d time.Duration) bool {
 	if b == nil {
 		return false
 	}
-	b.advance(now)
-	then := mul(uint64(clampUnits(keep)), b.w)
-	if !b.lower(then.sub(mul(b.n, uint64(max(0, d))))) {
+	if !b.setBack(now, mul(uint64(clampUnits(keep)), b.w), max(0, d)) {
 		return false
 	}
 	l.schedule(now)

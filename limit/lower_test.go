@@ -572,6 +572,55 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// A rate that changes while everybody is held changes nothing of what is there
+// when it ends: neither a herd under a faster rate, nor a lock-out under a slower
+// one, which pays off at its own pace what was set back at the old one's.
+func TestRateChangesWhileHeld(t *testing.T) {
+	for _, hold := range []struct {
+		name string
+		do   func(l *Limiter)
+		want int64
+	}{
+		{"pause", func(l *Limiter) { l.Pause(30 * time.Second) }, 0},
+		{"drain", func(l *Limiter) { l.Drain("tokens", 7, 30*time.Second) }, 7},
+	} {
+		for _, to := range []Rate{PerSecond(100), PerSecond(10), PerSecond(1), PerSecond(1000), PerMinute(6000), PerMinute(60)} {
+			synctest.Test(t, func(t *testing.T) {
+				l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(100), Burst: 50}}})
+				credit := func() int64 { s := l.Snapshot().Limits[0]; return s.Credit - s.Debt }
+				set := func(r Rate) {
+					t.Helper()
+					if err := l.SetLimit(Limit{Name: "tokens", Unit: Tokens, Rate: r, Burst: 50}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				hold.do(l)
+				time.Sleep(10 * time.Second)
+				set(to)
+				time.Sleep(20 * time.Second)
+				if got := credit(); got != hold.want {
+					t.Errorf("%s, then %v: credit %d when it ends, want %d", hold.name, to, got, hold.want)
+				}
+				set(PerSecond(100)) // over: credit is kept
+				if got := credit(); got != hold.want {
+					t.Errorf("%s, %v, over, then the old rate: credit %d, want %d", hold.name, to, got, hold.want)
+				}
+			})
+		}
+		synctest.Test(t, func(t *testing.T) { // credit that came back meanwhile is not raised
+			l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 50}}})
+			r, _ := l.TryAcquire(Cost{Input: 50})
+			hold.do(l)
+			r.Return()
+			before := l.Snapshot().Limits[0]
+			l.SetLimit(Limit{Name: "tokens", Unit: Tokens, Rate: PerHour(1), Burst: 50})
+			if after := l.Snapshot().Limits[0]; before.Credit <= 0 || after.Credit != before.Credit {
+				t.Errorf("%s: credit %d, then %d", hold.name, before.Credit, after.Credit)
+			}
+		})
+	}
+}
+
 // The list of young marks holds those of open reservations, and no mark that is
 // older than 250 ms once something has been debited since.
 func TestYoungMarks(t *testing.T) {

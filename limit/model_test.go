@@ -34,6 +34,17 @@ type modelLimit struct {
 	*oracle
 	cfg  Limit
 	born int
+	held int64 // instant for which it was last set back
+}
+
+// setBack lowers x to what is to be n units, d after now.
+func (x *modelLimit) setBack(now, n int64, d int64) {
+	then := new(big.Rat).Mul(x.perNano, units(d))
+	then.Sub(units(n), then)
+	if then.Cmp(x.level) < 0 {
+		x.lower(then)
+		x.held = later(now, d)
+	}
 }
 
 type modelTicket struct {
@@ -72,7 +83,7 @@ func (m *model) newLimit(cfg Limit) *modelLimit {
 		cfg.Name = fmt.Sprintf("%v/%v", cfg.Unit, cfg.Rate.Window)
 	}
 	burst, largest := cfg.sizes()
-	x := &modelLimit{newOracle(cfg.Rate, burst, largest), cfg, m.age}
+	x := &modelLimit{newOracle(cfg.Rate, burst, largest), cfg, m.age, 0}
 	x.at = m.now
 	if cfg.Empty {
 		x.level = new(big.Rat)
@@ -422,11 +433,11 @@ func (x *trial) act(s source) {
 			m.pausedUntil = until
 			for _, lim := range m.limits {
 				if lim.rate.Window <= time.Minute {
-					then := new(big.Rat).Neg(new(big.Rat).Mul(lim.perNano, units(int64(d))))
+					n := int64(0)
 					if lim.cfg.Unit == Requests {
-						then.Add(then, units(1))
+						n = 1
 					}
-					lim.lower(then)
+					lim.setBack(m.now, n, int64(d))
 				}
 			}
 		}
@@ -445,8 +456,7 @@ func (x *trial) act(s source) {
 		keep := spread(s, lim.cfg.Rate.N) - 1
 		x.logf("drain %s to %d in %v", lim.cfg.Name, keep, d)
 		x.l.Drain(lim.cfg.Name, keep, d)
-		then := new(big.Rat).Mul(lim.perNano, units(max(0, int64(d))))
-		lim.lower(then.Sub(units(max(0, keep)), then))
+		lim.setBack(m.now, max(0, keep), max(0, int64(d)))
 	}
 	for _, old := range x.ended[max(0, len(x.ended)-3):] { // to no effect
 		old.Settle(Cost{})
@@ -519,7 +529,7 @@ func (x *trial) setLimit(s source) {
 	default:
 		old := m.limits[i]
 		burst, largest := lim.sizes()
-		old.setRate(lim.Rate, burst, largest)
+		old.setRate(lim.Rate, burst, largest, old.held-m.now)
 		if old.cfg.Unit != lim.Unit {
 			old.born = m.age
 		}

@@ -38,15 +38,29 @@ func (o *oracle) setSizes(r Rate, burst, largest int64) {
 	o.lowest = new(big.Rat).SetFrac(grains, big.NewInt(int64(r.Window)))
 }
 
-// setRate keeps the level, to the next lower multiple of the new grain.
-func (o *oracle) setRate(r Rate, burst, largest int64) {
-	if r.Window != o.rate.Window {
-		w := big.NewInt(int64(r.Window))
-		grains := new(big.Int).Mul(o.level.Num(), w)
-		grains.Div(grains, o.level.Denom()) // Euclidean: down
-		o.level = new(big.Rat).SetFrac(grains, w)
+// setRate keeps the level, to the next lower multiple of the new grain; or, where
+// it is set back for hold nanoseconds, what it will be after them.
+func (o *oracle) setRate(r Rate, burst, largest, hold int64) {
+	down := func(x *big.Rat) {
+		if r.Window != o.rate.Window {
+			w := big.NewInt(int64(r.Window))
+			grains := new(big.Int).Mul(x.Num(), w)
+			grains.Div(grains, x.Denom()) // Euclidean: down
+			x.SetFrac(grains, w)
+		}
 	}
+	then := new(big.Rat).Mul(o.perNano, units(max(0, hold)))
+	then.Add(then, o.level)
+	down(then)
+	down(o.level)
+	then.Sub(then, new(big.Rat).Mul(big.NewRat(r.N, int64(r.Window)), units(max(0, hold))))
 	o.setSizes(r, burst, largest)
+	switch {
+	case then.Cmp(o.level) < 0 || then.Sign() < 0:
+		o.level.Set(then)
+	case o.level.Sign() < 0:
+		o.level = new(big.Rat)
+	}
 	o.bound()
 }
 
