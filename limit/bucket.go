@@ -174,9 +174,10 @@ func (b *Bucket) lacks(cost int64) bool {
 // until cost is admissible when ahead units are spent first, each at the
 // earliest possible instant from start on. 0 means at start.
 //
-// It is exact when this bucket alone holds the others up. When something else
-// does, credit may overflow meanwhile, and the true wait is longer; it is never
-// shorter.
+// It is exact when nobody is ahead, and when this bucket alone holds those ahead
+// up. When something else does, credit may overflow meanwhile, and the true wait
+// is longer; it is never shorter. So it is where a cost ahead takes the whole
+// burst, by the part of a nanosecond in which the bucket fills.
 //
 // Overflow: ahead < 2^63 units of 2^55 grains, less a debt of 2^126.
 func (b *Bucket) waitFrom(start, ahead, cost int64) int64 {

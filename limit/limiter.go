@@ -404,8 +404,7 @@ func (l *Limiter) impossible(cost Cost) *Error {
 // wait, or only a pause does. The in-flight gate is not in it, for nobody
 // knows when a call will end.
 //
-// It is O(1) for any line. It is exact where one limit holds the line up, and
-// never too late.
+// It is O(1) for any line, and never too late. When it is exact, see Error.
 func (l *Limiter) earliest(cost, ahead Cost, now int64) (at int64, which *bound) {
 	start := max(now, l.pausedUntil)
 	at = start
