@@ -66,7 +66,7 @@ func TestBounds(t *testing.T) {
 						if err := errors.Join(b.SetRate(math.MaxInt64, other, MaxUnits), g.SetRate(math.MaxInt64, other, MaxUnits)); err != nil {
 							t.Fatal(err)
 						}
-						x.o.setRate(other, MaxUnits, MaxUnits, 0)
+						x.o.setRate(other, MaxUnits, MaxUnits)
 						x.compare("another window")
 					}
 					b.Return(MaxUnits)

@@ -113,7 +113,7 @@ func (b *Bucket) SetRate(now time.Duration, r Rate, burst int64) error {
 		return err
 	}
 	b.advance(int64(now))
-	b.set(r, burst, burst, 0)
+	b.set(r, burst, burst)
 	return nil
 }
 
@@ -229,27 +229,9 @@ func (b *Bucket) saturate() {
 	}
 }
 
-// set changes rate and sizes. A level that was set back so as to be right in hold
-// nanoseconds is told anew, to be right then under the new rate too: a slower one
-// would take long to come up from there, and a faster one would be early. That
-// may take debt off, but raises no credit.
-//
-// Overflow: a debt of 2^126 and a hold that earns 2^103.
-func (b *Bucket) set(r Rate, burst, largest, hold int64) {
-	w := uint64(r.Window)
-	level := b.level.rescale(b.w, w)
-	if hold > 0 {
-		most := level
-		if most.hi < 0 {
-			most = wide{}
-		}
-		level = b.level.add(mul(b.n, uint64(hold))).rescale(b.w, w).sub(mul(uint64(r.N), uint64(hold)))
-		if most.less(level) {
-			level = most
-		}
-	}
-	b.level, b.n, b.w = level, uint64(r.N), w
-	b.saturate()
+func (b *Bucket) set(r Rate, burst, largest int64) {
+	b.level = b.level.rescale(b.w, uint64(r.Window))
+	b.n, b.w = uint64(r.N), uint64(r.Window)
 	b.burst, b.max = burst, largest
 	b.cap = mul(uint64(burst), b.w)
 	if b.cap.less(b.level) {

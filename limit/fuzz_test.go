@@ -157,7 +157,7 @@ func (x *bucketTrial) step(s source) bool {
 	case 11:
 		r, burst := pick(s, rates), 1+spread(s, MaxUnits)
 		moved()
-		x.o.setRate(r, burst, burst, 0)
+		x.o.setRate(r, burst, burst)
 		x.burst = burst
 		if err := errors.Join(x.b.SetRate(now, r, burst), x.g.SetRate(now, r, burst)); err != nil {
 			x.t.Fatal(err)

@@ -73,19 +73,57 @@ type bound struct {
 	Bucket
 	unit Unit
 	born uint64 // open.seq when it came; see correct
-	held int64  // instant at which Pause or Drain last meant its level to be right
 	cfg  *Limit
+
+	held int64 // the instant until which Pause or Drain set the level back
+	took wide  // how far, in grains
 }
 
-// setBack lowers b, at now, to what will be then after d, in grains. It reports
+// setBack lowers b, at now, so that then is there after d, in grains. It reports
 // whether b was above.
 func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
 	b.advance(now)
+	real := b.real(now)
 	if !b.lower(then.sub(mul(b.n, uint64(d)))) {
 		return false
 	}
-	b.held = later(now, int64(d))
+	b.held, b.took = later(now, int64(d)), real.sub(b.level)
 	return true
+}
+
+// real is what the level would be had it not been set back.
+func (b *bound) real(now int64) wide {
+	real := b.level
+	if now < b.held {
+		real = real.add(b.took)
+	}
+	if b.cap.less(real) {
+		return b.cap
+	}
+	return real
+}
+
+// change is set at now. A level that was set back is told anew, to be what it
+// would have been when that ends: at the old rate's distance a slower one would
+// take long to come up, and a faster one would be early. That may take off debt
+// that setting back has made, but no other, and raises no credit.
+//
+// Overflow: a debt of 2^126, what was taken from it, and 2^103 earned meanwhile.
+func (b *bound) change(now int64, r Rate, burst, largest int64) {
+	w, left := uint64(r.Window), uint64(max(0, b.held-now))
+	real := b.real(now).rescale(b.w, w)
+	then := b.level.add(mul(b.n, left)).rescale(b.w, w).sub(mul(uint64(r.N), left))
+	b.set(r, burst, largest)
+	if left == 0 {
+		return
+	}
+	most := b.level
+	if most.hi < 0 {
+		most = wide{}
+	}
+	b.level = then.min(most).min(real)
+	b.saturate()
+	b.took = real.sub(b.level)
 }
 
 // New returns a limiter whose limits are full, or empty where they say so.
@@ -285,7 +323,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	default:
 		b.advance(now)
 		burst, largest := lim.sizes()
-		b.set(lim.Rate, burst, largest, b.held-now)
+		b.change(now, lim.Rate, burst, largest)
 		if b.unit != lim.Unit {
 			l.open.seq++
 			b.unit, b.born = lim.Unit, l.open.seq

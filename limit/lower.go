@@ -66,8 +66,10 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
 	if !b.lower(level) {
+		b.took = b.took.min(level.sub(b.level)) // what was taken below it
 		return false
 	}
+	b.took = wide{}
 	l.schedule(now)
 	return true
 }

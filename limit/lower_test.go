@@ -621,6 +621,38 @@ func TestRateChangesWhileHeld(t *testing.T) {
 	}
 }
 
+// Debt that is not of the hold's making stays under a slower rate: that of a call
+// which cost more than its estimate, and that which the other side tells of.
+func TestHeldDebtIsNotForgiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(100), Burst: 50}}})
+		debt := func() int64 { return l.Snapshot().Limits[0].Debt }
+		slower := Limit{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 50}
+		a, _ := l.TryAcquire(Cost{Input: 25})
+		b, _ := l.TryAcquire(Cost{Input: 25})
+		a.Settle(Cost{Input: 525})
+		l.Pause(30 * time.Second) // 3000 back, where 500 were owed
+		if err := l.SetLimit(slower); err != nil || debt() != 500 {
+			t.Errorf("debt %d, want 500 (%v)", debt(), err)
+		}
+		b.Sent()
+		l.Drain("tokens", 0, time.Hour) // 3600 back
+		slower.Rate = PerHour(1)
+		if b.Lower("tokens", -700, Cost{}) || l.SetLimit(slower) != nil || debt() != 700 {
+			t.Errorf("debt %d, want 700", debt())
+		}
+		slower.Rate = PerSecond(1)
+		l.SetLimit(slower)
+		if !b.Lower("tokens", -5000, Cost{}) {
+			t.Error("not lowered")
+		}
+		slower.Rate = PerHour(1)
+		if l.SetLimit(slower) != nil || debt() != 5000 {
+			t.Errorf("debt %d, want 5000", debt())
+		}
+	})
+}
+
 // The list of young marks holds those of open reservations, and no mark that is
 // older than 250 ms once something has been debited since.
 func TestYoungMarks(t *testing.T) {

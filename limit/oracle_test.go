@@ -38,30 +38,22 @@ func (o *oracle) setSizes(r Rate, burst, largest int64) {
 	o.lowest = new(big.Rat).SetFrac(grains, big.NewInt(int64(r.Window)))
 }
 
-// setRate keeps the level, to the next lower multiple of the new grain; or, where
-// it is set back for hold nanoseconds, what it will be after them.
-func (o *oracle) setRate(r Rate, burst, largest, hold int64) {
-	down := func(x *big.Rat) {
-		if r.Window != o.rate.Window {
-			w := big.NewInt(int64(r.Window))
-			grains := new(big.Int).Mul(x.Num(), w)
-			grains.Div(grains, x.Denom()) // Euclidean: down
-			x.SetFrac(grains, w)
-		}
-	}
-	then := new(big.Rat).Mul(o.perNano, units(max(0, hold)))
-	then.Add(then, o.level)
-	down(then)
-	down(o.level)
-	then.Sub(then, new(big.Rat).Mul(big.NewRat(r.N, int64(r.Window)), units(max(0, hold))))
+// setRate keeps the level, to the next lower multiple of the new grain.
+func (o *oracle) setRate(r Rate, burst, largest int64) {
+	o.level = o.regrained(o.level, r)
 	o.setSizes(r, burst, largest)
-	switch {
-	case then.Cmp(o.level) < 0 || then.Sign() < 0:
-		o.level.Set(then)
-	case o.level.Sign() < 0:
-		o.level = new(big.Rat)
-	}
 	o.bound()
+}
+
+// regrained is x, or the next lower multiple of r's grain where that is another.
+func (o *oracle) regrained(x *big.Rat, r Rate) *big.Rat {
+	if r.Window == o.rate.Window {
+		return x
+	}
+	w := big.NewInt(int64(r.Window))
+	grains := new(big.Int).Mul(x.Num(), w)
+	grains.Div(grains, x.Denom()) // Euclidean: down
+	return new(big.Rat).SetFrac(grains, w)
 }
 
 func (o *oracle) bound() {
