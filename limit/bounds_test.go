@@ -159,6 +159,26 @@ func TestLimiterAtTheBounds(t *testing.T) {
 	})
 }
 
+// A wait that is longer than can be told is told as the longest. A wait of
+// nothing would bid whoever comes back after it to spin.
+func TestWaitBeyondTelling(t *testing.T) {
+	l := mustNew(t, Options{Limits: []Limit{{Name: "x", Rate: Rate{1, MaxWindow}, Burst: 1000}}}) // one a year
+	if !l.Allow(Cost{Requests: 1000}) {
+		t.Fatal("not full")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	_, late := l.Acquire(ctx, Cost{Requests: 1000})
+	_, limited := l.TryAcquire(Cost{Requests: 1000})
+	for reason, err := range map[error]error{ErrWaitTooLong: late, ErrLimited: limited} {
+		var e *Error
+		if !errors.Is(err, reason) || !errors.As(err, &e) || e.Wait != math.MaxInt64 || e.Dimension != "x" ||
+			e.Earliest.Before(time.Now().Add(291*365*24*time.Hour)) {
+			t.Errorf("%+v", err)
+		}
+	}
+}
+
 // The line holds its sums at the largest costs, whatever its length.
 func TestLineSumAtTheBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

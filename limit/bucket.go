@@ -154,11 +154,11 @@ func (b *Bucket) need(cost int64) wide {
 
 // take spends cost if it is admissible at now. A cost of zero
 // always is: it waits for nobody's debt. One larger than the bucket leaves debt,
-// and one above max never goes.
+// and one above max never goes, not even where there is credit for it.
 func (b *Bucket) take(now, cost int64) bool {
 	b.advance(now)
 	rest := b.level.sub(mul(uint64(cost), b.w))
-	if rest.hi < 0 && b.lacks(cost) {
+	if cost > b.max || rest.hi < 0 && b.lacks(cost) {
 		return false
 	}
 	b.level = rest
@@ -167,16 +167,17 @@ func (b *Bucket) take(now, cost int64) bool {
 
 // lacks tells of a cost that credit does not cover whether it must wait.
 func (b *Bucket) lacks(cost int64) bool {
-	return cost > b.max || cost != 0 && b.level.less(b.need(cost))
+	return cost != 0 && b.level.less(b.need(cost))
 }
 
 // waitFrom is the nanoseconds after the instant start, not before the last,
 // until cost is admissible when ahead units are spent first, each at the
 // earliest possible instant from start on. 0 means at start.
 //
-// It is exact when this bucket alone holds the others up. When something else
-// does, credit may overflow meanwhile, and the true wait is longer; it is never
-// shorter.
+// It is exact when nobody is ahead, and when this bucket alone holds those ahead
+// up. When something else does, credit may overflow meanwhile, and the true wait
+// is longer; it is never shorter. So it is where a cost ahead takes the whole
+// burst, by the part of a nanosecond in which the bucket fills.
 //
 // Overflow: ahead < 2^63 units of 2^55 grains, less a debt of 2^126.
 func (b *Bucket) waitFrom(start, ahead, cost int64) int64 {

@@ -24,7 +24,8 @@ var (
 	// to wait.
 	ErrLimited = errors.New("no credit now")
 
-	// ErrCanceled: the caller's context ended in the line.
+	// ErrCanceled: the caller gave up. Its context ended, or its ticket was
+	// canceled.
 	ErrCanceled = errors.New("gave up waiting")
 
 	// ErrInvalid: a negative cost.
@@ -49,9 +50,12 @@ type Error struct {
 	Capacity  int64 // the most it could admit, in its unit; 0 = that is not it
 
 	// Wait is how long it would have taken from then, under no other use, and
-	// Earliest the instant it could have gone. Where one limit holds the line
-	// up they are exact; otherwise they are never too late. Zero is unknown:
-	// a place in flight comes back when somebody's call ends.
+	// Earliest the instant it could have gone. They are exact for the head of
+	// the line. Behind it they are exact where one limit holds the line up,
+	// this cost is not 0 in it, and each of those ahead is below its burst;
+	// otherwise they are never too late. Zero is unknown: a place in flight
+	// comes back when somebody's call ends. A wait above 292 years is told as
+	// that.
 	Wait     time.Duration
 	Earliest time.Time
 

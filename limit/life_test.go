@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 )
 
 // A life is one reservation from the first ask to the last end. Thousands live
@@ -287,4 +288,36 @@ func TestTableAfterAPeak(t *testing.T) {
 			t.Errorf("%d entries are kept after the peak", n)
 		}
 	}
+}
+
+// A handle that somebody keeps after the peak holds the few entries that were
+// made with its own, and not all that there were.
+func TestOldHandleHoldsNoPeak(t *testing.T) {
+	l := mustNew(t, Options{})
+	open := make([]Reservation, 10_000)
+	entries := make([]weak.Pointer[entry], len(open))
+	for i := range open {
+		r, err := l.TryAcquire(Cost{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open[i], entries[i] = r, weak.Make(r.e)
+	}
+	for _, r := range open {
+		r.Keep()
+	}
+	kept := open[len(open)/2]
+	open = nil
+	runtime.GC()
+	left := 0
+	for _, e := range entries {
+		if e.Value() != nil {
+			left++
+		}
+	}
+	if left > 100 {
+		t.Errorf("%d of %d entries are held by one old handle", left, len(entries))
+	}
+	kept.Return()
+	empty(t, l)
 }

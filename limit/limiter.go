@@ -74,6 +74,56 @@ type bound struct {
 	unit Unit
 	born uint64 // open.seq when it came; see correct
 	cfg  *Limit
+
+	held int64 // the instant until which Pause or Drain set the level back
+	took wide  // how far, in grains
+}
+
+// setBack lowers b, at now, so that then is there after d, in grains. It reports
+// whether b was above.
+func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
+	b.advance(now)
+	real := b.real(now)
+	if !b.lower(then.sub(mul(b.n, uint64(d)))) {
+		return false
+	}
+	b.held, b.took = later(now, int64(d)), real.sub(b.level)
+	return true
+}
+
+// real is what the level would be had it not been set back.
+func (b *bound) real(now int64) wide {
+	real := b.level
+	if now < b.held {
+		real = real.add(b.took)
+	}
+	if b.cap.less(real) {
+		return b.cap
+	}
+	return real
+}
+
+// change is set at now. A level that was set back is told anew, to be what it
+// would have been when that ends: at the old rate's distance a slower one would
+// take long to come up, and a faster one would be early. That may take off debt
+// that setting back has made, but no other, and raises no credit.
+//
+// Overflow: a debt of 2^126, what was taken from it, and 2^103 earned meanwhile.
+func (b *bound) change(now int64, r Rate, burst, largest int64) {
+	w, left := uint64(r.Window), uint64(max(0, b.held-now))
+	real := b.real(now).rescale(b.w, w)
+	then := b.level.add(mul(b.n, left)).rescale(b.w, w).sub(mul(uint64(r.N), left))
+	b.set(r, burst, largest)
+	if left == 0 {
+		return
+	}
+	most := b.level
+	if most.hi < 0 {
+		most = wide{}
+	}
+	b.level = then.min(most).min(real)
+	b.saturate()
+	b.took = real.sub(b.level)
 }
 
 // New returns a limiter whose limits are full, or empty where they say so.
@@ -237,17 +287,18 @@ func (l *Limiter) Pause(d time.Duration) {
 		if b.unit == Requests {
 			then = mul(1, b.w)
 		}
-		b.advance(now)
-		b.lower(then.sub(mul(b.n, uint64(d))))
+		b.setBack(now, then, d)
 	}
 	l.schedule(now)
 }
 
 // SetLimit adds a limit, or changes the one of that name, or removes it if its
 // Rate is zero. Until now the old rate earned; credit is kept, cut to the new
-// burst, and never raised: a higher burst has to be earned. A burst that was
-// left to the default follows the new rate. Empty is read only when the limit
-// is added. An impossible value is a [*ConfigError] and changes nothing.
+// burst, and never raised: a higher burst has to be earned. What [Limiter.Pause]
+// or [Limiter.Drain] wants there to be at an instant to come is there at the new
+// rate. A burst that was left to the default follows the new rate. Empty is read
+// only when the limit is added. An impossible value is a [*ConfigError] and
+// changes nothing.
 //
 // Whoever waits is timed anew at once, and is refused with [ErrTooLarge] if the
 // new limit can never admit it. Reservations older than a limit, or than a
@@ -272,7 +323,7 @@ func (l *Limiter) SetLimit(lim Limit) error {
 	default:
 		b.advance(now)
 		burst, largest := lim.sizes()
-		b.set(lim.Rate, burst, largest)
+		b.change(now, lim.Rate, burst, largest)
 		if b.unit != lim.Unit {
 			l.open.seq++
 			b.unit, b.born = lim.Unit, l.open.seq
@@ -391,8 +442,7 @@ func (l *Limiter) impossible(cost Cost) *Error {
 // wait, or only a pause does. The in-flight gate is not in it, for nobody
 // knows when a call will end.
 //
-// It is O(1) for any line. It is exact where one limit holds the line up, and
-// never too late.
+// It is O(1) for any line, and never too late. When it is exact, see Error.
 func (l *Limiter) earliest(cost, ahead Cost, now int64) (at int64, which *bound) {
 	start := max(now, l.pausedUntil)
 	at = start
@@ -426,7 +476,11 @@ func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error
 	default:
 		e.Dimension, e.Cost = "line", 1
 	}
-	if at > now && at < math.MaxInt64 {
+	switch {
+	case at == math.MaxInt64: // or later: longer than can be told, but not unknown
+		e.Wait = math.MaxInt64
+		e.Earliest = l.base.Add(math.MaxInt64)
+	case at > now:
 		e.Wait = time.Duration(at - now)
 		e.Earliest = l.base.Add(time.Duration(at))
 	}

@@ -376,3 +376,31 @@ func TestFirstLine(t *testing.T) {
 		}
 	})
 }
+
+// A ticket that was canceled is no permit, whether its turn had come or not:
+// Take says so. One whose reservation was ended by its owner is not canceled.
+func TestTakeAfterCancel(t *testing.T) {
+	l := mustNew(t, Options{MaxInFlight: 1})
+	turn, _ := l.Reserve(Cost{Requests: 1})
+	behind, _ := l.Reserve(Cost{Requests: 1})
+	behind.Cancel()
+	turn.Cancel()
+	turn.Cancel()
+	for name, ticket := range map[string]*Ticket{"granted": turn, "waiting": behind} {
+		<-ticket.Ready()
+		if r, err := ticket.Take(); !errors.Is(err, ErrCanceled) || r != (Reservation{}) {
+			t.Errorf("%s, then canceled: %v, %v", name, r.Cost(), err)
+		}
+	}
+	kept, _ := l.Reserve(Cost{Requests: 1})
+	r, err := kept.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Keep()
+	kept.Cancel()
+	if again, err := kept.Take(); err != nil || again != r {
+		t.Errorf("kept, then canceled: %v", err)
+	}
+	empty(t, l)
+}

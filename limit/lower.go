@@ -36,8 +36,9 @@ func (r Reservation) Sent() {
 // remaining less everything in flight charges each call twice.
 //
 // own is what this attempt still holds that the other side did not charge: its
-// cost if it was refused, else the zero Cost. Lower reports whether credit
-// fell. It does nothing for an unknown name, without Sent, or after the end.
+// cost if it was refused, else the zero Cost. A negative count in it is taken
+// as 0. Lower reports whether credit fell. It does nothing for an unknown name,
+// without Sent, or after the end.
 func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	if r.l == nil {
 		return false
@@ -56,15 +57,19 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 		since = l.debits.minus(e.mark.debits)
 	}
 	back := l.refunds.minus(e.mark.refunds)
-	held, out, in := own.bounded().amounts(), since.amounts(), back.amounts()
-	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - max(0, held.in(b.unit))
+	own = own.bounded()
+	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
+	held, out, in := own.amounts(), since.amounts(), back.amounts()
+	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - held.in(b.unit)
 	level := mulSigned(remaining, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
 	if !b.lower(level) {
+		b.took = b.took.min(level.sub(b.level)) // what was taken below it
 		return false
 	}
+	b.took = wide{}
 	l.schedule(now)
 	return true
 }
@@ -83,9 +88,7 @@ func (l *Limiter) Drain(name string, keep int64, d time.Duration) bool {
 	if b == nil {
 		return false
 	}
-	b.advance(now)
-	then := mul(uint64(clampUnits(keep)), b.w)
-	if !b.lower(then.sub(mul(b.n, uint64(max(0, d))))) {
+	if !b.setBack(now, mul(uint64(clampUnits(keep)), b.w), max(0, d)) {
 		return false
 	}
 	l.schedule(now)

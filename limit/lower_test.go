@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -215,6 +216,25 @@ func TestLowerLedger(t *testing.T) {
 			t.Errorf("credit %d", got)
 		}
 	})
+}
+
+// What an attempt holds is bounded count by count: two that are negative do not
+// wrap to a great deal, and one does not eat up the other.
+func TestLowerBoundsWhatIsHeld(t *testing.T) {
+	for _, own := range []Cost{{}, {Input: math.MinInt64, Output: -10}, {Input: -1, Output: math.MinInt64}, {Requests: -5, Input: -5}} {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}}})
+		r, err := l.TryAcquire(Cost{Input: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Sent()
+		if r.Lower("tokens", 2000, own) || !r.Lower("tokens", 700, own) {
+			t.Errorf("holding %v: %+v", own, l.Snapshot().Limits)
+		}
+		if !r.Lower("tokens", 700, Cost{Input: math.MinInt64, Output: 50}) || l.Snapshot().Limits[0].Credit != 650 {
+			t.Errorf("holding 50 of output: %+v", l.Snapshot().Limits)
+		}
+	}
 }
 
 // A waiter whose turn comes in the midst of it does not lose the mark: it is
@@ -549,6 +569,87 @@ func TestPause(t *testing.T) {
 			t.Errorf("%+v", s) // the day's allowance was not emptied by a pause of seconds
 		}
 		empty(t, l)
+	})
+}
+
+// A rate that changes while everybody is held changes nothing of what is there
+// when it ends: neither a herd under a faster rate, nor a lock-out under a slower
+// one, which pays off at its own pace what was set back at the old one's.
+func TestRateChangesWhileHeld(t *testing.T) {
+	for _, hold := range []struct {
+		name string
+		do   func(l *Limiter)
+		want int64
+	}{
+		{"pause", func(l *Limiter) { l.Pause(30 * time.Second) }, 0},
+		{"drain", func(l *Limiter) { l.Drain("tokens", 7, 30*time.Second) }, 7},
+	} {
+		for _, to := range []Rate{PerSecond(100), PerSecond(10), PerSecond(1), PerSecond(1000), PerMinute(6000), PerMinute(60)} {
+			synctest.Test(t, func(t *testing.T) {
+				l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(100), Burst: 50}}})
+				credit := func() int64 { s := l.Snapshot().Limits[0]; return s.Credit - s.Debt }
+				set := func(r Rate) {
+					t.Helper()
+					if err := l.SetLimit(Limit{Name: "tokens", Unit: Tokens, Rate: r, Burst: 50}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				hold.do(l)
+				time.Sleep(10 * time.Second)
+				set(to)
+				time.Sleep(20 * time.Second)
+				if got := credit(); got != hold.want {
+					t.Errorf("%s, then %v: credit %d when it ends, want %d", hold.name, to, got, hold.want)
+				}
+				set(PerSecond(100)) // over: credit is kept
+				if got := credit(); got != hold.want {
+					t.Errorf("%s, %v, over, then the old rate: credit %d, want %d", hold.name, to, got, hold.want)
+				}
+			})
+		}
+		synctest.Test(t, func(t *testing.T) { // credit that came back meanwhile is not raised
+			l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 50}}})
+			r, _ := l.TryAcquire(Cost{Input: 50})
+			hold.do(l)
+			r.Return()
+			before := l.Snapshot().Limits[0]
+			l.SetLimit(Limit{Name: "tokens", Unit: Tokens, Rate: PerHour(1), Burst: 50})
+			if after := l.Snapshot().Limits[0]; before.Credit <= 0 || after.Credit != before.Credit {
+				t.Errorf("%s: credit %d, then %d", hold.name, before.Credit, after.Credit)
+			}
+		})
+	}
+}
+
+// Debt that is not of the hold's making stays under a slower rate: that of a call
+// which cost more than its estimate, and that which the other side tells of.
+func TestHeldDebtIsNotForgiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(100), Burst: 50}}})
+		debt := func() int64 { return l.Snapshot().Limits[0].Debt }
+		slower := Limit{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 50}
+		a, _ := l.TryAcquire(Cost{Input: 25})
+		b, _ := l.TryAcquire(Cost{Input: 25})
+		a.Settle(Cost{Input: 525})
+		l.Pause(30 * time.Second) // 3000 back, where 500 were owed
+		if err := l.SetLimit(slower); err != nil || debt() != 500 {
+			t.Errorf("debt %d, want 500 (%v)", debt(), err)
+		}
+		b.Sent()
+		l.Drain("tokens", 0, time.Hour) // 3600 back
+		slower.Rate = PerHour(1)
+		if b.Lower("tokens", -700, Cost{}) || l.SetLimit(slower) != nil || debt() != 700 {
+			t.Errorf("debt %d, want 700", debt())
+		}
+		slower.Rate = PerSecond(1)
+		l.SetLimit(slower)
+		if !b.Lower("tokens", -5000, Cost{}) {
+			t.Error("not lowered")
+		}
+		slower.Rate = PerHour(1)
+		if l.SetLimit(slower) != nil || debt() != 5000 {
+			t.Errorf("debt %d, want 5000", debt())
+		}
 	})
 }
 

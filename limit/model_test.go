@@ -34,6 +34,63 @@ type modelLimit struct {
 	*oracle
 	cfg  Limit
 	born int
+	held int64    // until then it is set back
+	took *big.Rat // so far
+}
+
+// real is the level as if x had not been set back.
+func (x *modelLimit) real(now int64) *big.Rat {
+	real := new(big.Rat).Set(x.level)
+	if now < x.held {
+		real.Add(real, x.took)
+	}
+	if real.Cmp(x.burst) > 0 {
+		real.Set(x.burst)
+	}
+	return real
+}
+
+// setBack lowers x to what is to be n units, d after now.
+func (x *modelLimit) setBack(now, n, d int64) {
+	then := new(big.Rat).Mul(x.perNano, units(d))
+	then.Sub(units(n), then)
+	if then.Cmp(x.level) < 0 {
+		real := x.real(now)
+		x.oracle.lower(then)
+		x.held, x.took = later(now, d), real.Sub(real, x.level)
+	}
+}
+
+// lower is what the other side says: what was set back beyond it is not real.
+func (x *modelLimit) lower(to *big.Rat) {
+	beyond := new(big.Rat).Sub(to, x.level)
+	if beyond.Sign() < 0 {
+		beyond.SetInt64(0)
+	}
+	if beyond.Cmp(x.took) < 0 {
+		x.took = beyond
+	}
+	x.oracle.lower(to)
+}
+
+// change changes the rate: what it was set back to be at an instant, it will be,
+// but for credit, which is not raised, and debt from elsewhere, which stays.
+func (x *modelLimit) change(now int64, r Rate, burst, largest int64) {
+	left := units(max(0, x.held-now))
+	real := x.regrained(x.real(now), r)
+	then := new(big.Rat).Mul(x.perNano, left)
+	then = x.regrained(then.Add(then, x.level), r)
+	x.setRate(r, burst, largest)
+	if left.Sign() == 0 {
+		return
+	}
+	then.Sub(then, new(big.Rat).Mul(x.perNano, left))
+	if x.level.Sign() < 0 {
+		x.level = new(big.Rat)
+	}
+	x.oracle.lower(then)
+	x.oracle.lower(real)
+	x.took = real.Sub(real, x.level)
 }
 
 type modelTicket struct {
@@ -72,7 +129,7 @@ func (m *model) newLimit(cfg Limit) *modelLimit {
 		cfg.Name = fmt.Sprintf("%v/%v", cfg.Unit, cfg.Rate.Window)
 	}
 	burst, largest := cfg.sizes()
-	x := &modelLimit{newOracle(cfg.Rate, burst, largest), cfg, m.age}
+	x := &modelLimit{newOracle(cfg.Rate, burst, largest), cfg, m.age, 0, new(big.Rat)}
 	x.at = m.now
 	if cfg.Empty {
 		x.level = new(big.Rat)
@@ -278,6 +335,8 @@ func (x *trial) cost(s source) Cost {
 		c.Output = -1
 	case 2:
 		c = Cost{}
+	case 3:
+		c.Input = in + 1 + spread(s, 500) // above the largest, perhaps not the burst
 	}
 	return c
 }
@@ -420,11 +479,11 @@ func (x *trial) act(s source) {
 			m.pausedUntil = until
 			for _, lim := range m.limits {
 				if lim.rate.Window <= time.Minute {
-					then := new(big.Rat).Neg(new(big.Rat).Mul(lim.perNano, units(int64(d))))
+					n := int64(0)
 					if lim.cfg.Unit == Requests {
-						then.Add(then, units(1))
+						n = 1
 					}
-					lim.lower(then)
+					lim.setBack(m.now, n, int64(d))
 				}
 			}
 		}
@@ -443,8 +502,7 @@ func (x *trial) act(s source) {
 		keep := spread(s, lim.cfg.Rate.N) - 1
 		x.logf("drain %s to %d in %v", lim.cfg.Name, keep, d)
 		x.l.Drain(lim.cfg.Name, keep, d)
-		then := new(big.Rat).Mul(lim.perNano, units(max(0, int64(d))))
-		lim.lower(then.Sub(units(max(0, keep)), then))
+		lim.setBack(m.now, max(0, keep), max(0, int64(d)))
 	}
 	for _, old := range x.ended[max(0, len(x.ended)-3):] { // to no effect
 		old.Settle(Cost{})
@@ -517,7 +575,7 @@ func (x *trial) setLimit(s source) {
 	default:
 		old := m.limits[i]
 		burst, largest := lim.sizes()
-		old.setRate(lim.Rate, burst, largest)
+		old.change(m.now, lim.Rate, burst, largest)
 		if old.cfg.Unit != lim.Unit {
 			old.born = m.age
 		}

@@ -40,14 +40,20 @@ func (o *oracle) setSizes(r Rate, burst, largest int64) {
 
 // setRate keeps the level, to the next lower multiple of the new grain.
 func (o *oracle) setRate(r Rate, burst, largest int64) {
-	if r.Window != o.rate.Window {
-		w := big.NewInt(int64(r.Window))
-		grains := new(big.Int).Mul(o.level.Num(), w)
-		grains.Div(grains, o.level.Denom()) // Euclidean: down
-		o.level = new(big.Rat).SetFrac(grains, w)
-	}
+	o.level = o.regrained(o.level, r)
 	o.setSizes(r, burst, largest)
 	o.bound()
+}
+
+// regrained is x, or the next lower multiple of r's grain where that is another.
+func (o *oracle) regrained(x *big.Rat, r Rate) *big.Rat {
+	if r.Window == o.rate.Window {
+		return x
+	}
+	w := big.NewInt(int64(r.Window))
+	grains := new(big.Int).Mul(x.Num(), w)
+	grains.Div(grains, x.Denom()) // Euclidean: down
+	return new(big.Rat).SetFrac(grains, w)
 }
 
 func (o *oracle) bound() {

@@ -53,7 +53,7 @@ type Ticket struct {
 	joined  int64         // instant
 	expires int64         // instant at which it is refused
 
-	// Guarded by l.mu until done is closed, unchanging after.
+	// Guarded by l.mu until done is closed, unchanging after, but for Cancel.
 	in         *line // nil once decided
 	prev, next *Ticket
 	r          Reservation
@@ -70,11 +70,13 @@ func (l *Limiter) Reserve(cost Cost) (*Ticket, error) {
 }
 
 // Ready closes when the ticket's turn has come, or when it was refused after
-// all (the longest wait is over, or the limit was lowered below its cost).
+// all (the longest wait is over, or the limit was lowered below its cost), or
+// was canceled.
 func (t *Ticket) Ready() <-chan struct{} { return t.done }
 
-// Take returns the reservation once Ready is closed. Before that it returns
-// [ErrLimited], and the ticket keeps its place. It does not wait.
+// Take returns the reservation once Ready is closed, or the [*Error] with which
+// the ticket was refused: [ErrCanceled] if Cancel gave the turn back. Before that
+// it returns [ErrLimited], and the ticket keeps its place. It does not wait.
 func (t *Ticket) Take() (Reservation, error) {
 	t.l.lock()
 	defer t.l.mu.Unlock()
@@ -109,12 +111,13 @@ func (t *Ticket) leave(cause error) (Reservation, error) {
 	case t.err != nil || late:
 		return t.r, t.err
 	default:
+		e = &Error{Reason: ErrCanceled, Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
 		if !t.slot {
 			l.correct(t.cost, t.r.seq)
 		} else if cost, ok := t.r.end(); ok {
 			l.correct(cost, t.r.seq)
+			t.r, t.err = Reservation{}, e // for who takes it after all
 		}
-		e = &Error{Reason: ErrCanceled, Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
 	}
 	e.Cause = cause
 	l.schedule(now)

@@ -224,7 +224,7 @@ func TestRefusedInTheLine(t *testing.T) {
 
 // What is named is never too late: whoever comes back at the named instant
 // could not have gone before, whatever stands ahead of it. And with one limit
-// it is exact, for every place in the line.
+// it is exact, for every place in the line, where the costs are below the burst.
 func TestNamedWaitsInTheLine(t *testing.T) {
 	s := newSeeded(11)
 	for range 300 {
@@ -276,6 +276,38 @@ func TestNamedWaitsInTheLine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cost of the whole burst loses what is earned in the nanosecond in which the
+// bucket fills. So under strict pacing each place may go that much later than
+// was named to it, and never earlier; the head goes as named.
+func TestNamedWaitsUnderStrictPacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, Options{Limits: []Limit{{Rate: PerMinute(7), Burst: 1, Empty: true}}}) // one in 8.571428571428... s
+		later := []time.Duration{0, 1, 1, 2, 2}                                                // k*ceil(60e9/7) - ceil(k*60e9/7)
+		var line []*Ticket
+		var named []time.Time
+		for range later {
+			_, err := l.TryAcquire(Cost{Requests: 1})
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatal(err)
+			}
+			ticket, err := l.Reserve(Cost{Requests: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, named = append(line, ticket), append(named, e.Earliest)
+		}
+		for i, ticket := range line {
+			<-ticket.Ready()
+			if got := time.Since(named[i]); got != later[i] {
+				t.Errorf("place %d went %d ns after the named instant, want %d", i, got, later[i])
+			}
+			r, _ := ticket.Take()
+			r.Keep()
+		}
+	})
 }
 
 // Ends of options: each names its field, and nothing is built.
@@ -393,4 +425,33 @@ func TestNamedWaitOfATicket(t *testing.T) {
 			t.Errorf("at the head now: %v", err)
 		}
 	})
+}
+
+// The largest cost may be set below the burst. What is larger is refused by
+// every way in, although the bucket holds more than it asks for.
+func TestLargestBelowTheBurst(t *testing.T) {
+	l := mustNew(t, Options{Limits: []Limit{{Name: "tpm", Unit: Tokens, Rate: PerMinute(6000), Largest: 500}}}) // a burst of 1000
+	refused := func(how string, err error) {
+		t.Helper()
+		var e *Error
+		if !errors.Is(err, ErrTooLarge) || !errors.As(err, &e) || e.Cost != 501 || e.Capacity != 500 {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	_, err := l.TryAcquire(Cost{Input: 501})
+	refused("try", err)
+	_, err = l.Acquire(context.Background(), Cost{Input: 500, Output: 1})
+	refused("acquire", err)
+	_, err = l.Reserve(Cost{Output: 501})
+	refused("reserve", err)
+	refused("wait", l.Wait(context.Background(), Cost{Input: 501}))
+	if l.Allow(Cost{Input: 501}) {
+		t.Error("allowed")
+	}
+	if c := l.Snapshot().Limits[0].Credit; c != 1000 {
+		t.Errorf("credit %d after refusals", c)
+	}
+	if !l.Allow(Cost{Input: 500}) {
+		t.Error("the largest itself is refused")
+	}
 }

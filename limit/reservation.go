@@ -64,6 +64,9 @@ func (t *table) drop(e *entry) {
 	e.next, t.free = t.free, e
 	t.n--
 	if t.n == 0 && t.made > 1024 { // after a peak, let them go
+		for e := t.free; e != nil; { // each by itself: an old handle holds only its own
+			e, e.next = e.next, nil
+		}
 		t.free, t.made = nil, 0
 	}
 }

@@ -43,6 +43,13 @@ func (x wide) sub(y wide) wide {
 // documentation.
 func (x wide) less(y wide) bool { return x.sub(y).hi < 0 }
 
+func (x wide) min(y wide) wide {
+	if y.less(x) {
+		return y
+	}
+	return x
+}
+
 // ceilDiv is x/n rounded up, for x > 0; MaxInt64 when it is larger.
 func (x wide) ceilDiv(n uint64) int64 {
 	if uint64(x.hi) >= n {
