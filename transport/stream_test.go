@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -432,3 +433,47 @@ func TestBrokenRequestBody(t *testing.T) {
 	}
 	b.balanced(t, rt)
 }
+
+// A GetBody that winds the body itself back, as azcore's does, and that of
+// openai-go and anthropic-sdk-go for a bytes.Reader, is not called while the
+// body is still to be sent: it would take its bytes.
+func TestGetBodyThatSharesTheBody(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		wrap func(*bytes.Reader) io.ReadCloser
+	}{
+		{"openai-go", func(r *bytes.Reader) io.ReadCloser { return io.NopCloser(r) }},
+		{"azcore", func(r *bytes.Reader) io.ReadCloser { return struct{ io.ReadSeekCloser }{seekCloser{r}} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, "500 200")
+				d.rt = gate(t, d.o)
+				shared, calls := bytes.NewReader([]byte(letter)), 0
+				req := ask(t, t.Context(), letter)
+				req.Body = c.wrap(shared)
+				req.GetBody = func() (io.ReadCloser, error) {
+					calls++
+					_, err := shared.Seek(0, io.SeekStart)
+					return c.wrap(shared), err
+				}
+				if status, _, err := finish(d.rt.RoundTrip(req)); status != 200 || err != nil {
+					t.Fatal(status, err)
+				}
+				if len(d.wire.bodies) != 2 || d.wire.bodies[0] != letter || d.wire.bodies[1] != letter {
+					t.Errorf("sent %q", d.wire.bodies)
+				}
+				if got := spent(d.rt); got.Output != 107 {
+					t.Errorf("charged %v", got)
+				}
+				if calls > 1 {
+					t.Errorf("GetBody called %d times for one further attempt", calls)
+				}
+			})
+		})
+	}
+}
+
+type seekCloser struct{ *bytes.Reader }
+
+func (seekCloser) Close() error { return nil }
