@@ -296,6 +296,87 @@ func TestUpgradeStaysOpenBothWays(t *testing.T) {
 	}
 }
 
+// One side of an upgraded connection can be closed alone, as it can without us,
+// and through a proxy. What comes after that still arrives.
+func TestUpgradeIsHalfClosed(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		io.WriteString(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: count\r\n\r\n")
+		rw.Flush()
+		n, _ := io.Copy(io.Discard, rw)
+		fmt.Fprintf(conn, "%d bytes", n)
+	}))
+	defer s.Close()
+	rt := gate(t, transport.Options{Base: s.Client().Transport, Limits: slow(10, 1e6), MaxInFlight: 1})
+	req, _ := http.NewRequest("GET", s.URL, nil)
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", "count")
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	conn, ok := resp.Body.(interface {
+		io.Writer
+		CloseWrite() error
+	})
+	if !ok {
+		t.Fatalf("the body is a %T without Write or CloseWrite", resp.Body)
+	}
+	io.WriteString(conn, "hello")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(resp.Body); string(got) != "5 bytes" || err != nil {
+		t.Errorf("received %q, %v", got, err)
+	}
+	if s := rt.Snapshot(); s.InFlight != 0 {
+		t.Errorf("%d in flight", s.InFlight)
+	}
+}
+
+// A connection that is being written to is not garbage, though nobody will look
+// at the response again.
+func TestUpgradeIsKeptWhileItIsWritten(t *testing.T) {
+	b := &writable{closed: make(chan struct{})}
+	rt := gate(t, transport.Options{Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+		resp := response(r, 101, "", "")
+		resp.Body = b
+		return resp, nil
+	})})
+	resp, err := rt.RoundTrip(ask(t, t.Context(), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := resp.Body.(io.Writer)
+	resp = nil
+	if _, err := io.WriteString(w, "long"); err != nil {
+		t.Error(err)
+	}
+}
+
+// writable is a connection whose Write lasts for some rounds of the collector.
+type writable struct{ closed chan struct{} }
+
+func (b *writable) Read([]byte) (int, error) { return 0, io.EOF }
+func (b *writable) Close() error             { close(b.closed); return nil }
+func (b *writable) Write(p []byte) (int, error) {
+	for range 20 {
+		runtime.GC()
+		runtime.Gosched()
+		select {
+		case <-b.closed:
+			return 0, net.ErrClosed
+		default:
+		}
+	}
+	return len(p), nil
+}
+
 // A trailer that was not announced is the caller's, too.
 func TestUnannouncedTrailer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
