@@ -29,13 +29,14 @@ const (
 type held struct {
 	src io.ReadCloser
 
-	mu     sync.Mutex
-	grown  sync.Cond // buf, err or full changed
-	buf    []byte    // read ahead; only ever appended to
-	err    error     // how src ended; nil while it has not
-	full   bool      // the reading ahead has stopped
-	off    int       // bytes of buf that the caller has had
-	closed bool
+	mu       sync.Mutex
+	grown    sync.Cond // buf, err or full changed
+	buf      []byte    // read ahead; only ever appended to
+	err      error     // how src ended; nil while it has not
+	full     bool      // the reading ahead has stopped
+	panicked any       // what src panicked with: it belongs to the goroutine that reads
+	off      int       // bytes of buf that the caller has had
+	closed   bool
 }
 
 // hold reads body, whose length is size or -1, ahead for at most d, or until stop is
@@ -60,6 +61,13 @@ func hold(body io.ReadCloser, size int64, d time.Duration, stop <-chan struct{})
 }
 
 func (h *held) readAhead(size int64) {
+	defer func() {
+		p := recover()
+		h.mu.Lock()
+		h.full, h.panicked = true, p
+		h.grown.Broadcast()
+		h.mu.Unlock()
+	}()
 	room := int64(4 << 10)
 	if size >= 0 {
 		room = min(room, size+1) // one more, to see the end
@@ -86,10 +94,6 @@ func (h *held) readAhead(size int64) {
 			break
 		}
 	}
-	h.mu.Lock()
-	h.full = true
-	h.grown.Broadcast()
-	h.mu.Unlock()
 }
 
 // seen is what has been read ahead. It must not be changed.
@@ -117,6 +121,10 @@ func (h *held) Read(p []byte) (int, error) {
 			err := h.err
 			h.mu.Unlock()
 			return 0, err
+		}
+		if h.panicked != nil {
+			h.mu.Unlock()
+			panic(h.panicked)
 		}
 		if h.full {
 			h.mu.Unlock()

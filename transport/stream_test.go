@@ -558,3 +558,50 @@ func TestGetBodyThatSharesTheBody(t *testing.T) {
 type seekCloser struct{ *bytes.Reader }
 
 func (seekCloser) Close() error { return nil }
+
+// A refusal whose body panics is like any other where it is tried again. Where
+// it is handed over, it panics on the goroutine that reads it, as it would have
+// without us, and not on one where nobody can recover.
+func TestPanickingRefusal(t *testing.T) {
+	const quota = `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`
+	for _, said := range []string{"", quota} {
+		synctest.Test(t, func(t *testing.T) {
+			b, n := new(books), 0
+			rt := gate(t, transport.Options{Limits: slow(10, 1e6), Trace: b.trace(), Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				if n++; n > 1 {
+					return response(r, 200, "text/plain", "fine"), nil
+				}
+				resp := response(r, 429, "application/json", "")
+				resp.ContentLength = -1
+				resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(said), panicking{}))
+				return resp, nil
+			})})
+			resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := make([]byte, len(quota))
+			got, _ := resp.Body.Read(p)
+			if said == "" {
+				if string(p[:got]) != "fine" {
+					t.Errorf("status %d, body %q", resp.StatusCode, p[:got])
+				}
+			} else {
+				if string(p[:got]) != quota {
+					t.Errorf("status %d, body %q", resp.StatusCode, p[:got])
+				}
+				func() {
+					defer func() {
+						if recover() != errFire {
+							t.Error("the panic did not come out")
+						}
+					}()
+					resp.Body.Read(p)
+				}()
+			}
+			resp.Body.Close()
+			b.closed(t, rt)
+		})
+	}
+}
