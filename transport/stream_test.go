@@ -605,3 +605,24 @@ func TestPanickingRefusal(t *testing.T) {
 		})
 	}
 }
+
+// The deprecated Cancel channel ends the second wait in line as it ends the first.
+func TestCancelChannelInLineForARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(books)
+		rt := gate(t, transport.Options{Base: script("429;Retry-After=1 200"), Limits: slow(1, 1e6), Trace: b.trace()})
+		req := ask(t, t.Context(), letter)
+		leave := make(chan struct{})
+		req.Cancel = leave //lint:ignore SA1019 it still has to work
+		time.AfterFunc(10*time.Second, func() { close(leave) })
+		start := time.Now()
+		resp, err := rt.RoundTrip(req)
+		if resp != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("response %v, error %v", resp, err)
+		}
+		if d := time.Since(start); d != 10*time.Second {
+			t.Errorf("left the line after %v", d)
+		}
+		b.balanced(t, rt)
+	})
+}
