@@ -1,12 +1,20 @@
 package transport_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -61,4 +69,48 @@ func TestUnsendableIsTriedOnce(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// Whoever asks a net.Error gets the answer that it gives without us, whatever we
+// have wrapped around it.
+func TestNetErrorIsTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slowly := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			<-r.Context().Done()
+			return nil, context.Cause(r.Context())
+		})
+		broken := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			return nil, os.ErrDeadlineExceeded // of a read, which is a net.Error
+		})
+		full := gate(t, transport.Options{Base: script("200"), Limits: slow(1, 1e6)})
+		if _, _, err := finish(full.RoundTrip(ask(t, t.Context(), letter))); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name       string
+			bare, ours http.RoundTripper
+		}{
+			{"tried again", broken, gate(t, transport.Options{Base: broken})},
+			{"in line", slowly, full},
+			{"on the wire", slowly, gate(t, transport.Options{Base: slowly})},
+		} {
+			var said [2]string
+			for i, rt := range []http.RoundTripper{c.bare, c.ours} {
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				_, err := (&http.Client{Transport: rt}).Do(ask(t, ctx, letter))
+				stop()
+				var ne net.Error
+				if !errors.As(err, &ne) {
+					t.Fatalf("%s: %v is no net.Error", c.name, err)
+				}
+				inner, ok := errors.Unwrap(err).(net.Error)
+				said[i] = fmt.Sprint(ne.Timeout(), ne.Temporary(), ok && inner.Timeout()) //lint:ignore SA1019 callers ask still
+			}
+			if said[0] != said[1] {
+				t.Errorf("%s: %s without us, %s with", c.name, said[0], said[1])
+			}
+		}
+	})
 }
