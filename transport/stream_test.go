@@ -626,3 +626,36 @@ func TestCancelChannelInLineForARetry(t *testing.T) {
 		b.balanced(t, rt)
 	})
 }
+
+// net/http sets a trailer that was not announced when the body ends, which may
+// be while a refusal is handed over. Run it with -race.
+func TestTrailerOfARefusalThatTrickles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := gate(t, transport.Options{Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			resp := response(r, 429, "application/json", "")
+			resp.ContentLength = -1
+			resp.Body = io.NopCloser(io.MultiReader(
+				strings.NewReader(`{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`),
+				&ending{resp}))
+			return resp, nil
+		})})
+		resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.Trailer.Get("X-Late") != "42" {
+			t.Errorf("trailer %v, %v", resp.Trailer, err)
+		}
+	})
+}
+
+// ending is the end of a body that takes its time, as net/http's.
+type ending struct{ resp *http.Response }
+
+func (e *ending) Read([]byte) (int, error) {
+	time.Sleep(10 * time.Second)
+	e.resp.Trailer = http.Header{"X-Late": {"42"}}
+	return 0, io.EOF
+}
