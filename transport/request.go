@@ -110,10 +110,11 @@ func (p payload) close() {
 	}
 }
 
-// waits reports whether the body is not to be read before the server asks for
-// it (RFC 9110, section 10.1.1).
+// waits reports whether the body is not to be read before it is sent: the server
+// is to ask for it first (RFC 9110, section 10.1.1), or who reads it fills the
+// trailer, whose names net/http looks at before that.
 func waits(req *http.Request) bool {
-	return strings.EqualFold(req.Header.Get("Expect"), "100-continue")
+	return len(req.Trailer) > 0 || strings.EqualFold(req.Header.Get("Expect"), "100-continue")
 }
 
 // interest is a context that ends when the caller is no longer interested in

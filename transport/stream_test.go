@@ -659,3 +659,33 @@ func (e *ending) Read([]byte) (int, error) {
 	e.resp.Trailer = http.Header{"X-Late": {"42"}}
 	return 0, io.EOF
 }
+
+// A body may fill the trailer when it has been read. That is not while net/http
+// looks at the trailer's names. Run it with -race.
+func TestTrailerFilledByTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := gate(t, transport.Options{Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+			names := len(r.Trailer)
+			for range r.Trailer {
+				names--
+			}
+			rttest.Drain(r)
+			return response(r, 200, "text/plain", fmt.Sprint(names, r.Trailer)), nil
+		})})
+		req := ask(t, t.Context(), "")
+		req.Trailer = http.Header{"X-Sum": nil}
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(letter), filling{req.Trailer})), nil, -1
+		if _, got, err := finish(rt.RoundTrip(req)); got != "0 map[X-Sum:[42]]" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// filling is the end of a body that takes its time and then fills a trailer.
+type filling struct{ trailer http.Header }
+
+func (f filling) Read([]byte) (int, error) {
+	time.Sleep(time.Second)
+	f.trailer["X-Sum"] = []string{"42"}
+	return 0, io.EOF
+}
