@@ -101,10 +101,9 @@ func (c *call) pause() time.Duration {
 	return c.wait
 }
 
-// admit is asked when the wait is over.
-func (c *call) admit() error {
+// admit is asked when the wait is over. ctx ends when the caller loses interest.
+func (c *call) admit(ctx context.Context) error {
 	c.wake()
-	ctx := c.req.Context()
 	if ctx.Err() != nil {
 		c.end(ctx)
 		return c.ended

@@ -13,10 +13,10 @@ import (
 // steps is a call as its engine sees it: what to do, in which order, is the
 // engine's; what it means is the call's.
 type steps interface {
-	attempt()             // send once; the outcome stays with the call
-	judge() bool          // shall it be sent again?
-	pause() time.Duration // how long to wait before that
-	admit() error         // the wait is over; may it go?
+	attempt()                    // send once; the outcome stays with the call
+	judge() bool                 // shall it be sent again?
+	pause() time.Duration        // how long to wait before that
+	admit(context.Context) error // the wait is over; may it go?
 }
 
 // An engine repeats attempt, judge, pause, admit until judge says no (nil), the
@@ -54,7 +54,7 @@ func newLibrary() library {
 			return turnOf(blank.Request.Context()).pause()
 		},
 		PrepareRetry: func(blank *http.Request) error {
-			return turnOf(blank.Context()).admit()
+			return turnOf(blank.Context()).admit(blank.Context())
 		},
 		ErrorHandler: func(_ *http.Response, err error, _ int) (*http.Response, error) {
 			return nil, err

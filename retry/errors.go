@@ -96,6 +96,13 @@ func (e *Error) Timeout() bool {
 	return errors.As(e.Err, &t) && t.Timeout()
 }
 
+// Temporary makes an Error a [net.Error], which it may stand for: it reports what
+// the error that ended the call says of itself. [net/url.Error] asks.
+func (e *Error) Temporary() bool {
+	var t interface{ Temporary() bool }
+	return errors.As(e.Err, &t) && t.Temporary()
+}
+
 // snapshot is what is kept of an attempt that was not the last.
 type snapshot struct {
 	status int

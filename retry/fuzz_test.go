@@ -88,7 +88,7 @@ func FuzzHeldBody(f *testing.F) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			b := &paced{data: body, piece: int(piece) + 1, pace: time.Duration(paceMs) * time.Millisecond}
-			h := hold(b, -1, heldAtLeast, t.Context().Done())
+			h := hold(&http.Response{Body: b, ContentLength: -1}, heldAtLeast, t.Context().Done())
 			var got []byte
 			p := make([]byte, int(read)+1)
 			for {

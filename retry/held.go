@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,29 +26,36 @@ const (
 // and nothing of it is lost, as the caller may still get it.
 //
 // A goroutine reads up to heldBytes. It ends with the body, at the bound, or when
-// the body is closed.
+// the body is closed. Meanwhile the base's response is its own: net/http sets the
+// trailer there when the body ends. Everybody else has a copy, which gets the
+// trailer when its reader comes to the end.
 type held struct {
-	src io.ReadCloser
+	src      io.ReadCloser
+	from, to *http.Response // the base's, and the copy
 
-	mu     sync.Mutex
-	grown  sync.Cond // buf, err or full changed
-	buf    []byte    // read ahead; only ever appended to
-	err    error     // how src ended; nil while it has not
-	full   bool      // the reading ahead has stopped
-	off    int       // bytes of buf that the caller has had
-	closed bool
+	mu       sync.Mutex
+	grown    sync.Cond // buf, err or full changed
+	buf      []byte    // read ahead; only ever appended to
+	err      error     // how src ended; nil while it has not
+	full     bool      // the reading ahead has stopped
+	panicked any       // what src panicked with: it belongs to the goroutine that reads
+	off      int       // bytes of buf that the caller has had
+	closed   bool
 }
 
-// hold reads body, whose length is size or -1, ahead for at most d, or until stop is
-// closed. When it has seen the end of the body it has closed it, so that the
-// connection is free during the wait.
-func hold(body io.ReadCloser, size int64, d time.Duration, stop <-chan struct{}) *held {
-	h := &held{src: body}
+// hold reads the body of resp ahead for at most d, or until stop is closed. When
+// it has seen the end of the body it has closed it, so that the connection is free
+// during the wait.
+func hold(resp *http.Response, d time.Duration, stop <-chan struct{}) *held {
+	to := new(*resp)
+	to.Trailer = resp.Trailer.Clone()
+	h := &held{src: resp.Body, from: resp, to: to}
+	to.Body = h
 	h.grown.L = &h.mu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h.readAhead(size)
+		h.readAhead(to.ContentLength)
 	}()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -60,6 +68,13 @@ func hold(body io.ReadCloser, size int64, d time.Duration, stop <-chan struct{})
 }
 
 func (h *held) readAhead(size int64) {
+	defer func() {
+		p := recover()
+		h.mu.Lock()
+		h.full, h.panicked = true, p
+		h.grown.Broadcast()
+		h.mu.Unlock()
+	}()
 	room := int64(4 << 10)
 	if size >= 0 {
 		room = min(room, size+1) // one more, to see the end
@@ -86,10 +101,6 @@ func (h *held) readAhead(size int64) {
 			break
 		}
 	}
-	h.mu.Lock()
-	h.full = true
-	h.grown.Broadcast()
-	h.mu.Unlock()
 }
 
 // seen is what has been read ahead. It must not be changed.
@@ -116,13 +127,32 @@ func (h *held) Read(p []byte) (int, error) {
 		if h.err != nil {
 			err := h.err
 			h.mu.Unlock()
+			h.ended(err)
 			return 0, err
+		}
+		if h.panicked != nil {
+			h.mu.Unlock()
+			panic(h.panicked)
 		}
 		if h.full {
 			h.mu.Unlock()
-			return h.src.Read(p)
+			n, err := h.src.Read(p)
+			h.ended(err)
+			return n, err
 		}
 		h.grown.Wait()
+	}
+}
+
+// ended passes the trailer on at the end of the body. A map that the caller may
+// have is filled, as net/http does.
+func (h *held) ended(err error) {
+	switch {
+	case err != io.EOF:
+	case h.to.Trailer == nil:
+		h.to.Trailer = h.from.Trailer
+	default:
+		maps.Copy(h.to.Trailer, h.from.Trailer)
 	}
 }
 

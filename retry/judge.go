@@ -119,8 +119,8 @@ func (c *call) readRefusal(order time.Duration) (more time.Duration, ok bool) {
 		c.resp.Body = http.NoBody
 	}
 	planned := max(order, c.t.opts.MinBackoff)
-	c.refusal = hold(c.resp.Body, c.resp.ContentLength, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
-	c.resp.Body = c.refusal
+	c.refusal = hold(c.resp, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
+	c.resp = c.refusal.to
 	seen := c.refusal.seen()
 	c.verdict = refusal.Classify(c.resp.StatusCode, plain(c.resp.Header, seen))
 	if !c.t.opts.IgnoreBodyWait && c.verdict.Wait > 0 {

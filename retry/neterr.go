@@ -52,8 +52,8 @@ func badCertificate(err error) bool {
 	return false
 }
 
-// unsendable recognises the errors by which net/http refuses a request before it
-// connects. They have no types.
+// unsendable recognises the errors by which net/http refuses a request, before it
+// connects or, for some, when it writes. They have no types.
 func unsendable(err error) bool {
 	s := err.Error()
 	for _, t := range []string{
@@ -68,6 +68,15 @@ func unsendable(err error) bool {
 		"http: ContentLength=",                     // the body is not as long as declared
 		"http: server gave HTTP response to HTTPS", // ErrSchemeMismatch, when rewrapped as text
 		"http: Request.ContentLength=",             // with a nil body
+		"http2: request body larger than specified content length",
+		"invalid Trailer key",
+		"invalid Host header",
+		"http2: invalid HTTP ", // header or trailer
+		"http2: invalid request :path",
+		"http2: invalid Upgrade request header",
+		"http2: invalid Transfer-Encoding request header",
+		"http2: invalid Connection request header",
+		"http2: request header list larger than peer's advertised limit",
 	} {
 		if strings.Contains(s, t) {
 			return true

@@ -36,7 +36,11 @@ func (c *call) answer(resp *http.Response) *http.Response {
 	runtime.SetFinalizer(h.body.held, (*held).forgotten)
 	h.Response.Body = &h.body
 	if w, ok := resp.Body.(io.Writer); ok {
-		h.Response.Body = &duplex{body: &h.body, w: w}
+		d := &duplex{body: &h.body, w: w}
+		h.Response.Body = d
+		if half, ok := resp.Body.(halfCloser); ok {
+			h.Response.Body = &halfDuplex{d, half}
+		}
 	}
 	return &h.Response
 }
@@ -110,7 +114,19 @@ type duplex struct {
 	w io.Writer
 }
 
-func (d *duplex) Write(p []byte) (int, error) { return d.w.Write(p) }
+func (d *duplex) Write(p []byte) (int, error) {
+	defer runtime.KeepAlive(d.body) // or the collector closes what is written to
+	return d.w.Write(p)
+}
+
+// halfDuplex is one whose writing side can be closed alone, as net/http's can.
+// httputil.ReverseProxy asks for it.
+type halfDuplex struct {
+	*duplex
+	halfCloser
+}
+
+type halfCloser interface{ CloseWrite() error }
 
 func bodyOf(resp *http.Response) []byte {
 	if resp.Body == nil {

@@ -25,6 +25,10 @@ func (e *Error) Error() string {
 // asks, and so does whoever tests for a net.Error.
 func (e *Error) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }
 
+// Temporary makes an Error a [net.Error]. A deadline is temporary, as
+// [context.DeadlineExceeded] says of itself.
+func (e *Error) Temporary() bool { return e.Timeout() }
+
 // Unwrap returns the [*limit.Error].
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -7,15 +7,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/tripmeter/tripmeter/estimate"
 )
 
 // inspect reads what the estimate needs of a request. It returns what to send:
-// the body and GetBody of req, or, where its body could be read only once and
-// was read ahead, others that begin with what was read. An error is that of
+// the body and GetBody of req, or, where its body is not one in memory and was
+// read ahead, others that begin with what was read. An error is that of
 // reading the body, as it would be when sending.
+//
+// GetBody would spare the reading ahead, but many a GetBody hands out the body
+// itself, wound back (azcore's SetBody; openai-go's and anthropic-sdk-go's for a
+// bytes.Reader). Whoever reads that copy has read what is to be sent. net/http
+// calls GetBody only when it is done with the body before, and so do we.
 func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error) {
 	own := payload{req.Body, req.GetBody}
 	if req.Body == nil || req.Body == http.NoBody {
@@ -27,8 +33,13 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 	}
 	contentType := field(req.Header, "Content-Type")
 	o := estimate.Options{Path: req.URL.Path, Counter: t.o.Counter}
-	if req.GetBody != nil || size > t.o.MaxBody || !estimate.Readable(contentType) || waits(req) {
-		return own, estimate.Body(req.GetBody, contentType, size, o), nil
+	readable := estimate.Readable(contentType)
+	var again func() (io.ReadCloser, error)
+	if readable && req.GetBody != nil {
+		again = copies(req.Body)
+	}
+	if again != nil || !readable || size > t.o.MaxBody || waits(req) {
+		return own, estimate.Body(again, contentType, size, o), nil
 	}
 
 	if ctx := req.Context(); ctx.Err() != nil {
@@ -43,7 +54,7 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 	case err != nil:
 		return payload{a, nil}, estimate.Request{}, err
 	case !whole:
-		return payload{a, nil}, estimate.Unread(contentType, size), nil
+		return payload{a, req.GetBody}, estimate.Unread(contentType, size), nil
 	}
 	// All of it is there, so that it can be sent again.
 	get := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
@@ -59,6 +70,33 @@ func field(h http.Header, name string) string {
 	return ""
 }
 
+// copies returns a way to read a body in memory without taking from it, as
+// http.NewRequest does for those that it knows; nil if body is not one of them.
+func copies(body io.ReadCloser) func() (io.ReadCloser, error) {
+	switch reflect.TypeOf(body) {
+	case nopCloser, nopCloserWriterTo:
+	default:
+		return nil
+	}
+	switch r := reflect.ValueOf(body).Field(0).Interface().(type) {
+	case *bytes.Reader:
+		r = new(*r)
+		return func() (io.ReadCloser, error) { return io.NopCloser(r), nil }
+	case *strings.Reader:
+		r = new(*r)
+		return func() (io.ReadCloser, error) { return io.NopCloser(r), nil }
+	case *bytes.Buffer:
+		return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Bytes())), nil }
+	}
+	return nil
+}
+
+// What io.NopCloser makes of a reader, and of one that has WriteTo.
+var (
+	nopCloser         = reflect.TypeOf(io.NopCloser(struct{ io.Reader }{}))
+	nopCloserWriterTo = reflect.TypeOf(io.NopCloser(strings.NewReader("")))
+)
+
 // A payload is a request body and the way to have it again, nil if there is
 // none.
 type payload struct {
@@ -72,10 +110,11 @@ func (p payload) close() {
 	}
 }
 
-// waits reports whether the body is not to be read before the server asks for
-// it (RFC 9110, section 10.1.1).
+// waits reports whether the body is not to be read before it is sent: the server
+// is to ask for it first (RFC 9110, section 10.1.1), or who reads it fills the
+// trailer, whose names net/http looks at before that.
 func waits(req *http.Request) bool {
-	return strings.EqualFold(req.Header.Get("Expect"), "100-continue")
+	return len(req.Trailer) > 0 || strings.EqualFold(req.Header.Get("Expect"), "100-continue")
 }
 
 // interest is a context that ends when the caller is no longer interested in

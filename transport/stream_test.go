@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -295,6 +296,87 @@ func TestUpgradeStaysOpenBothWays(t *testing.T) {
 	}
 }
 
+// One side of an upgraded connection can be closed alone, as it can without us,
+// and through a proxy. What comes after that still arrives.
+func TestUpgradeIsHalfClosed(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		io.WriteString(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: count\r\n\r\n")
+		rw.Flush()
+		n, _ := io.Copy(io.Discard, rw)
+		fmt.Fprintf(conn, "%d bytes", n)
+	}))
+	defer s.Close()
+	rt := gate(t, transport.Options{Base: s.Client().Transport, Limits: slow(10, 1e6), MaxInFlight: 1})
+	req, _ := http.NewRequest("GET", s.URL, nil)
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", "count")
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	conn, ok := resp.Body.(interface {
+		io.Writer
+		CloseWrite() error
+	})
+	if !ok {
+		t.Fatalf("the body is a %T without Write or CloseWrite", resp.Body)
+	}
+	io.WriteString(conn, "hello")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(resp.Body); string(got) != "5 bytes" || err != nil {
+		t.Errorf("received %q, %v", got, err)
+	}
+	if s := rt.Snapshot(); s.InFlight != 0 {
+		t.Errorf("%d in flight", s.InFlight)
+	}
+}
+
+// A connection that is being written to is not garbage, though nobody will look
+// at the response again.
+func TestUpgradeIsKeptWhileItIsWritten(t *testing.T) {
+	b := &writable{closed: make(chan struct{})}
+	rt := gate(t, transport.Options{Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+		resp := response(r, 101, "", "")
+		resp.Body = b
+		return resp, nil
+	})})
+	resp, err := rt.RoundTrip(ask(t, t.Context(), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := resp.Body.(io.Writer)
+	resp = nil
+	if _, err := io.WriteString(w, "long"); err != nil {
+		t.Error(err)
+	}
+}
+
+// writable is a connection whose Write lasts for some rounds of the collector.
+type writable struct{ closed chan struct{} }
+
+func (b *writable) Read([]byte) (int, error) { return 0, io.EOF }
+func (b *writable) Close() error             { close(b.closed); return nil }
+func (b *writable) Write(p []byte) (int, error) {
+	for range 20 {
+		runtime.GC()
+		runtime.Gosched()
+		select {
+		case <-b.closed:
+			return 0, net.ErrClosed
+		default:
+		}
+	}
+	return len(p), nil
+}
+
 // A trailer that was not announced is the caller's, too.
 func TestUnannouncedTrailer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -431,4 +513,179 @@ func TestBrokenRequestBody(t *testing.T) {
 		t.Error("the body is open")
 	}
 	b.balanced(t, rt)
+}
+
+// A GetBody that winds the body itself back, as azcore's does, and that of
+// openai-go and anthropic-sdk-go for a bytes.Reader, is not called while the
+// body is still to be sent: it would take its bytes.
+func TestGetBodyThatSharesTheBody(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		wrap func(*bytes.Reader) io.ReadCloser
+	}{
+		{"openai-go", func(r *bytes.Reader) io.ReadCloser { return io.NopCloser(r) }},
+		{"azcore", func(r *bytes.Reader) io.ReadCloser { return struct{ io.ReadSeekCloser }{seekCloser{r}} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, "500 200")
+				d.rt = gate(t, d.o)
+				shared, calls := bytes.NewReader([]byte(letter)), 0
+				req := ask(t, t.Context(), letter)
+				req.Body = c.wrap(shared)
+				req.GetBody = func() (io.ReadCloser, error) {
+					calls++
+					_, err := shared.Seek(0, io.SeekStart)
+					return c.wrap(shared), err
+				}
+				if status, _, err := finish(d.rt.RoundTrip(req)); status != 200 || err != nil {
+					t.Fatal(status, err)
+				}
+				if len(d.wire.bodies) != 2 || d.wire.bodies[0] != letter || d.wire.bodies[1] != letter {
+					t.Errorf("sent %q", d.wire.bodies)
+				}
+				if got := spent(d.rt); got.Output != 107 {
+					t.Errorf("charged %v", got)
+				}
+				if calls > 1 {
+					t.Errorf("GetBody called %d times for one further attempt", calls)
+				}
+			})
+		})
+	}
+}
+
+type seekCloser struct{ *bytes.Reader }
+
+func (seekCloser) Close() error { return nil }
+
+// A refusal whose body panics is like any other where it is tried again. Where
+// it is handed over, it panics on the goroutine that reads it, as it would have
+// without us, and not on one where nobody can recover.
+func TestPanickingRefusal(t *testing.T) {
+	const quota = `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`
+	for _, said := range []string{"", quota} {
+		synctest.Test(t, func(t *testing.T) {
+			b, n := new(books), 0
+			rt := gate(t, transport.Options{Limits: slow(10, 1e6), Trace: b.trace(), Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				if n++; n > 1 {
+					return response(r, 200, "text/plain", "fine"), nil
+				}
+				resp := response(r, 429, "application/json", "")
+				resp.ContentLength = -1
+				resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(said), panicking{}))
+				return resp, nil
+			})})
+			resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := make([]byte, len(quota))
+			got, _ := resp.Body.Read(p)
+			if said == "" {
+				if string(p[:got]) != "fine" {
+					t.Errorf("status %d, body %q", resp.StatusCode, p[:got])
+				}
+			} else {
+				if string(p[:got]) != quota {
+					t.Errorf("status %d, body %q", resp.StatusCode, p[:got])
+				}
+				func() {
+					defer func() {
+						if recover() != errFire {
+							t.Error("the panic did not come out")
+						}
+					}()
+					resp.Body.Read(p)
+				}()
+			}
+			resp.Body.Close()
+			b.closed(t, rt)
+		})
+	}
+}
+
+// The deprecated Cancel channel ends the second wait in line as it ends the first.
+func TestCancelChannelInLineForARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(books)
+		rt := gate(t, transport.Options{Base: script("429;Retry-After=1 200"), Limits: slow(1, 1e6), Trace: b.trace()})
+		req := ask(t, t.Context(), letter)
+		leave := make(chan struct{})
+		req.Cancel = leave //lint:ignore SA1019 it still has to work
+		time.AfterFunc(10*time.Second, func() { close(leave) })
+		start := time.Now()
+		resp, err := rt.RoundTrip(req)
+		if resp != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("response %v, error %v", resp, err)
+		}
+		if d := time.Since(start); d != 10*time.Second {
+			t.Errorf("left the line after %v", d)
+		}
+		b.balanced(t, rt)
+	})
+}
+
+// net/http sets a trailer that was not announced when the body ends, which may
+// be while a refusal is handed over. Run it with -race.
+func TestTrailerOfARefusalThatTrickles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := gate(t, transport.Options{Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			resp := response(r, 429, "application/json", "")
+			resp.ContentLength = -1
+			resp.Body = io.NopCloser(io.MultiReader(
+				strings.NewReader(`{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`),
+				&ending{resp}))
+			return resp, nil
+		})})
+		resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.Trailer.Get("X-Late") != "42" {
+			t.Errorf("trailer %v, %v", resp.Trailer, err)
+		}
+	})
+}
+
+// ending is the end of a body that takes its time, as net/http's.
+type ending struct{ resp *http.Response }
+
+func (e *ending) Read([]byte) (int, error) {
+	time.Sleep(10 * time.Second)
+	e.resp.Trailer = http.Header{"X-Late": {"42"}}
+	return 0, io.EOF
+}
+
+// A body may fill the trailer when it has been read. That is not while net/http
+// looks at the trailer's names. Run it with -race.
+func TestTrailerFilledByTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := gate(t, transport.Options{Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+			names := len(r.Trailer)
+			for range r.Trailer {
+				names--
+			}
+			rttest.Drain(r)
+			return response(r, 200, "text/plain", fmt.Sprint(names, r.Trailer)), nil
+		})})
+		req := ask(t, t.Context(), "")
+		req.Trailer = http.Header{"X-Sum": nil}
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(letter), filling{req.Trailer})), nil, -1
+		if _, got, err := finish(rt.RoundTrip(req)); got != "0 map[X-Sum:[42]]" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// filling is the end of a body that takes its time and then fills a trailer.
+type filling struct{ trailer http.Header }
+
+func (f filling) Read([]byte) (int, error) {
+	time.Sleep(time.Second)
+	f.trailer["X-Sum"] = []string{"42"}
+	return 0, io.EOF
 }
