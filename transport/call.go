@@ -115,7 +115,7 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 // which the retry layer has read what matters: whoever stands in line must not
 // meet credit that the provider does not have.
 func (t *Transport) final(c *call) {
-	if c.refused() && !c.account.waiting() {
+	if c.refused() && !c.ready && !c.account.waiting() {
 		t.refuse(c, 0)
 	}
 }
