@@ -70,8 +70,7 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 	var own, uncharged limit.Cost
 	if c.refused() {
 		c.no = &refused{info: i}
-		uncharged = c.account.cost
-		uncharged.Requests = c.cost.Requests
+		uncharged = t.back(c)
 		t.doubt.refused(&c.priced)
 		t.budget.use(c.sent, minus(limit.Cost{}, c.cost))
 	} else {
