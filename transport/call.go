@@ -29,7 +29,7 @@ type call struct {
 
 	prompted bool // it has a body; else no model runs, whatever the answer reports
 	ready    bool // an attempt has been admitted and was not sent yet
-	told     bool // the last header named a wait
+	told     bool // the wait that the last answer names, if any, has been heard
 	metered  bool // the response's body is read for usage
 
 	// The attempt on the wire, or the last one.
@@ -95,6 +95,7 @@ func (t *Transport) deciding(e retry.Event) {
 	default:
 		c.account.spent()
 	}
+	c.told = true // the retry layer has looked at the body too
 }
 
 // admit charges a further attempt at the head of the line, before it leaves.
@@ -112,12 +113,21 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 
 // final takes in a refusal that is not tried again; the others have been taken
 // in when their next attempt was decided. It does not wait for the body, of
-// which the retry layer has read what matters: whoever stands in line must not
-// meet credit that the provider does not have.
+// which the retry layer has read what matters, unless no attempt was left:
+// whoever stands in line must not meet credit that the provider does not have.
 func (t *Transport) final(c *call) {
-	if c.refused() && !c.ready && !c.account.waiting() {
-		t.refuse(c, 0)
+	if !c.refused() || c.ready || c.account.waiting() {
+		return
 	}
+	d := c.no.verdict.Wait
+	if d > 0 && !c.told && !t.ignoresBodyWait() {
+		c.told = true
+		t.budget.limiter.Pause(d)
+		defer t.paused(c, d) // a hook may panic
+	} else {
+		d = 0
+	}
+	t.refuse(c, d)
 }
 
 // refused reports whether the provider refused the last attempt for its rate.
@@ -199,6 +209,14 @@ func (c *call) cut() { c.end(false) }
 func (c *call) settle(r *usage.Result) {
 	t := c.t
 	reserved := c.account.charged
+	if f := t.o.Trace.Settled; f != nil {
+		defer func() { // also if another hook panics
+			f(Settlement{
+				Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),
+				Attempts: c.attempts, Status: c.status, Complete: c.complete,
+			})
+		}()
+	}
 	switch {
 	case c.account.waiting(): // the last attempt has had its ending
 	case c.ready || c.unsent():
@@ -225,10 +243,4 @@ func (c *call) settle(r *usage.Result) {
 		}
 	}
 	t.lastWord(c, r)
-	if f := t.o.Trace.Settled; f != nil {
-		f(Settlement{
-			Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),
-			Attempts: c.attempts, Status: c.status, Complete: c.complete,
-		})
-	}
 }

@@ -1,6 +1,11 @@
 package transport_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,14 +34,14 @@ func TestLeftAfterARefusal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				hour := limit.Rate{N: 1000, Window: 100 * time.Hour}
+				requests := limit.Rate{N: 1000, Window: 100 * time.Hour}
 				tokens := limit.Rate{N: 100_000, Window: 100 * time.Hour}
 				p := profile.Unknown()
 				change(&p)
 				rt := gate(t, transport.Options{
 					Base: script("429;X-Ratelimit-Limit-Requests=1000;X-Ratelimit-Remaining-Requests=500;X-Ratelimit-Limit-Tokens=100000;X-Ratelimit-Remaining-Tokens=50000"),
 					Limits: []limit.Limit{
-						{Name: "requests", Unit: limit.Requests, Rate: hour, Burst: 1000},
+						{Name: "requests", Unit: limit.Requests, Rate: requests, Burst: 1000},
 						{Name: "tokens", Unit: limit.Tokens, Rate: tokens, Burst: 100_000},
 					},
 					Provider: p, Attempts: 1,
@@ -47,5 +52,82 @@ func TestLeftAfterARefusal(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A wait that the body named is over when the next attempt is not admitted
+// after it: whoever then reads the body does not start it anew.
+func TestABodysWaitIsWaitedOnce(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			o := transport.Options{Base: script(fmt.Sprint(status, ";Body=wait")), RPM: 60}
+			o.Retry.Admit = func(context.Context, retry.Event) error { return errors.New("no more") }
+			rt := gate(t, o)
+			resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+			if err != nil {
+				t.Fatal(err)
+			}
+			finish(resp, nil)
+			if until := rt.Snapshot().PausedUntil; !until.IsZero() {
+				t.Errorf("%d: nothing leaves for another %v", status, time.Until(until))
+			}
+		})
+	}
+}
+
+// A wait that the retry layer found in a body, and that is too long for it,
+// holds everybody, whether or not the caller reads the body.
+func TestABodysLongWaitNeedsNoReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := transport.Options{Base: script("429;Body=wait"), RPM: 60}
+		o.Retry.MaxWait = 10 * time.Second
+		rt := gate(t, o)
+		resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if until := time.Until(rt.Snapshot().PausedUntil); until != 33*time.Second {
+			t.Errorf("nothing leaves for %v; the provider said 33s", until)
+		}
+	})
+}
+
+// A hook may panic, each time it is called. The refusal that it was told of is
+// taken in all the same, and the call ended.
+func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
+	boom := func() { panic("a hook") }
+	for name, set := range map[string]func(*transport.Options){
+		"Paused":       func(o *transport.Options) { o.Trace.Paused = func(*http.Request, time.Duration) { boom() } },
+		"Lowered":      func(o *transport.Options) { o.Trace.Lowered = func(*http.Request, string, int64) { boom() } },
+		"LimitChanged": func(o *transport.Options) { o.Trace.LimitChanged = func(_, _ limit.Limit) { boom() } },
+		"Answered":     func(o *transport.Options) { o.Trace.Answered = func(transport.Attempt) { boom() } },
+		"Deciding":     func(o *transport.Options) { o.Retry.Deciding = func(retry.Event) { boom() } },
+		"Done":         func(o *transport.Options) { o.Retry.Done = func(retry.Event) { boom() } },
+	} {
+		for _, words := range []string{
+			"429;Retry-After=7;X-Ratelimit-Limit-Requests=500;X-Ratelimit-Remaining-Requests=0",
+			"429;Body=wait",
+			"429",
+		} {
+			t.Run(name+" "+words, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := new(books)
+					o := transport.Options{Base: script(words), RPM: 6000, TPM: 1e6, MaxInFlight: 1, Trace: b.trace()}
+					set(&o)
+					rt := gate(t, o)
+					for range 4 {
+						func() {
+							defer func() { recover() }()
+							finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+						}()
+						if strings.Contains(words, "Retry-After") && !rt.Snapshot().PausedUntil.After(time.Now()) {
+							t.Error("others may leave before Retry-After")
+						}
+					}
+					b.closed(t, rt)
+				})
+			})
+		}
 	}
 }
