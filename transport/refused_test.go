@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -51,6 +53,59 @@ func TestLeftAfterARefusal(t *testing.T) {
 					t.Errorf("%d requests and %d tokens are there; the provider has 500 and 50000", r, k)
 				}
 			})
+		})
+	}
+}
+
+// Twenty calls are refused at once by a limit that the budget does not have.
+// When the wait is over the line moves at the pace of the limits that there
+// are, and not all at once with what the twenty gave back.
+func TestManyRefusedByAnUnknownLimit(t *testing.T) {
+	free := profile.Unknown()
+	free.RefusedFree = true
+	for name, o := range map[string]transport.Options{
+		"requests refused, tokens known": {TPM: 60_000, Attempts: 3},
+		"tokens refused, requests known": {RPM: 1200, Attempts: 3, Provider: free},
+	} {
+		kind, _, _ := strings.Cut(name, " ")
+		synctest.Test(t, func(t *testing.T) {
+			arrived, start := make(chan struct{}), time.Now()
+			var mu sync.Mutex
+			var left []time.Duration
+			o.Base = rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				mu.Lock()
+				left = append(left, time.Since(start))
+				n := len(left)
+				mu.Unlock()
+				if n > 20 {
+					return response(r, 200, "", ""), nil
+				}
+				<-arrived
+				return rttest.Response(r, 429, http.Header{"Retry-After": {"10"}}, `{"error":{"type":"`+kind+`","code":"rate_limit_exceeded"}}`), nil
+			})
+			rt := gate(t, o)
+			var all sync.WaitGroup
+			for i := range 40 {
+				all.Go(func() {
+					if i >= 20 {
+						time.Sleep(5 * time.Second) // and stand in line
+					}
+					finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+				})
+			}
+			synctest.Wait()
+			close(arrived)
+			all.Wait()
+			if len(left) != 60 {
+				t.Fatalf("%s: %d attempts", name, len(left))
+			}
+			if at := left[20]; at < 10*time.Second {
+				t.Errorf("%s: the next left after %v", name, at)
+			}
+			if gap := left[30] - left[20]; gap < 400*time.Millisecond { // ten, of a twentieth of a second or more
+				t.Errorf("%s: ten left in %v", name, gap)
+			}
 		})
 	}
 }
