@@ -75,6 +75,9 @@ func (c *call) Value(key any) any {
 // the caller's own context, are nobody's business.
 func (c *call) String() string { return "tripmeter call" }
 
+// GoString is String, for %#v.
+func (c *call) GoString() string { return c.String() }
+
 func callFrom(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c

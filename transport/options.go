@@ -110,6 +110,9 @@ func (o Options) String() string {
 	return b.String()
 }
 
+// GoString is String, for %#v.
+func (o Options) GoString() string { return o.String() }
+
 // LogValue is String, for package log/slog.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 

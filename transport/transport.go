@@ -218,6 +218,9 @@ func (t *Transport) notSent(req *http.Request, err error) error {
 // carry a key.
 func (t *Transport) String() string { return "tripmeter transport" }
 
+// GoString is String, for %#v.
+func (t *Transport) GoString() string { return t.String() }
+
 // LogValue is String, for package log/slog.
 func (t *Transport) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
