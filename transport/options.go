@@ -78,9 +78,10 @@ type Options struct {
 
 	// StopSDKRetries sets "X-Should-Retry: false" on a response that is handed
 	// over although it is one that the official SDKs would try again (408, 409,
-	// 429, 5xx): openai-go and anthropic-sdk-go obey it. It is the one change
-	// that a Transport ever makes to a response. It cannot stop them when there
-	// is no response; their own option.WithMaxRetries(0) can.
+	// 429, 5xx, and what the server itself calls worth it in that field):
+	// openai-go and anthropic-sdk-go obey it. It is the one change that a
+	// Transport ever makes to a response. It cannot stop them when there is no
+	// response; their own option.WithMaxRetries(0) can.
 	StopSDKRetries bool
 
 	// Skip lets matching requests pass unlimited and uncounted; nil skips none.
