@@ -122,12 +122,19 @@ func (c *call) readRefusal(order time.Duration) (more time.Duration, ok bool) {
 	c.refusal = hold(c.resp.Body, c.resp.ContentLength, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
 	c.resp.Body = c.refusal
 	seen := c.refusal.seen()
-	c.verdict = refusal.Classify(c.resp.StatusCode, plain(c.resp.Header, seen))
+	text, unpacked := plain(c.resp.Header, seen)
+	c.verdict = refusal.Classify(c.resp.StatusCode, text)
 	if !c.t.opts.IgnoreBodyWait && c.verdict.Wait > 0 {
 		more, ok = c.verdict.Wait, true
 	}
 	if f := c.t.opts.ResetHint; f != nil {
-		if d := f(c.view(seen)); d > 0 {
+		view := c.view(text)
+		if unpacked { // and looks as net/http's own unpacking leaves it
+			view.Header, view.ContentLength, view.Uncompressed = view.Header.Clone(), -1, true
+			view.Header.Del("Content-Encoding")
+			view.Header.Del("Content-Length")
+		}
+		if d := f(view); d > 0 {
 			more, ok = max(more, d), true
 		}
 	}

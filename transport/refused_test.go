@@ -1,10 +1,13 @@
 package transport_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +108,36 @@ func TestManyRefusedByAnUnknownLimit(t *testing.T) {
 			}
 			if gap := left[30] - left[20]; gap < 400*time.Millisecond { // ten, of a twentieth of a second or more
 				t.Errorf("%s: ten left in %v", name, gap)
+			}
+		})
+	}
+}
+
+// An account without credit says so in gzip, if the caller asked for that, as
+// the clients behind a gateway do: it is still no matter of the balance.
+func TestPackedRefusalIsRead(t *testing.T) {
+	for _, encoding := range []string{"", "gzip"} {
+		synctest.Test(t, func(t *testing.T) {
+			text := errorBodies["quota"]
+			if encoding != "" {
+				var packed bytes.Buffer
+				z := gzip.NewWriter(&packed)
+				z.Write([]byte(text))
+				z.Close()
+				text = packed.String()
+			}
+			rt := gate(t, transport.Options{TPM: 60_000, Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				return rttest.Response(r, 429, http.Header{"Content-Encoding": {encoding}, "Content-Length": {strconv.Itoa(len(text))}}, text), nil
+			})})
+			full := balance(state(t, rt, tokenLimit))
+			for range 3 {
+				if _, body, err := finish(rt.RoundTrip(ask(t, t.Context(), letter))); body != text || err != nil {
+					t.Errorf("%q: the caller got %q, %v", encoding, body, err)
+				}
+			}
+			if s := rt.Snapshot(); balance(s.Limits[0]) != full || !s.PausedUntil.IsZero() {
+				t.Errorf("%q: %d tokens left of %d, paused until %v", encoding, balance(s.Limits[0]), full, s.PausedUntil)
 			}
 		})
 	}
