@@ -15,9 +15,20 @@ import (
 )
 
 // judge decides whether the call is sent again, and when. Nothing else in the
-// package does. What costs nothing is asked first; the body of a response is read
-// only when everything else is for another attempt.
+// package does. A refusal for the rate is shown to the hint also when it is
+// final, since the layer that hints keeps a balance of all of them.
 func (c *call) judge() bool {
+	again := c.worthAnother()
+	if !again && c.err == nil && c.resp.StatusCode == http.StatusTooManyRequests &&
+		c.refusal == nil && c.t.opts.ResetHint != nil && !hasEnded(c.req) {
+		c.readRefusal(0)
+	}
+	return again
+}
+
+// worthAnother asks what costs nothing first; the body of a response is read
+// only when everything else is for another attempt.
+func (c *call) worthAnother() bool {
 	var order time.Duration
 	var ordered bool
 	if c.err == nil {

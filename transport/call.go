@@ -116,8 +116,8 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 
 // final takes in a refusal that is not tried again; the others have been taken
 // in when their next attempt was decided. It does not wait for the body, of
-// which the retry layer has read what matters, unless no attempt was left:
-// whoever stands in line must not meet credit that the provider does not have.
+// which the retry layer has read what matters: whoever stands in line must not
+// meet credit that the provider does not have.
 func (t *Transport) final(c *call) {
 	if !c.refused() || c.ready || c.account.waiting() {
 		return

@@ -113,6 +113,36 @@ func TestManyRefusedByAnUnknownLimit(t *testing.T) {
 	}
 }
 
+// An account without credit, and a request too large for the limit, are no matter
+// of the balance, also in a refusal that would not have been tried again anyway.
+func TestFinalRefusalThatIsNotOfTheRate(t *testing.T) {
+	for _, row := range []struct {
+		words    string
+		attempts int
+	}{
+		{"429;Body=quota", 1}, {"429;Body=large", 1}, {"500 429;Body=quota", 2}, {"429;Body=quota;X-Should-Retry=false", 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := script(row.words)
+			w.took = 200 * time.Millisecond
+			b := new(books)
+			rt := gate(t, transport.Options{TPM: 60_000, Attempts: row.attempts, Base: w, Trace: b.trace()})
+			full := balance(state(t, rt, tokenLimit))
+			for i := range 10 {
+				start := time.Now()
+				finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+				if d := time.Since(start); i > 0 && d != w.took {
+					t.Errorf("%s: call %d was told after %v", row.words, i, d)
+				}
+			}
+			if s := state(t, rt, tokenLimit); balance(s) != full || s.Rate.N != 60_000 {
+				t.Errorf("%s: %d tokens left of %d, at %v", row.words, balance(s), full, s.Rate)
+			}
+			b.closed(t, rt)
+		})
+	}
+}
+
 // An account without credit says so in gzip, if the caller asked for that, as
 // the clients behind a gateway do: it is still no matter of the balance.
 func TestPackedRefusalIsRead(t *testing.T) {
