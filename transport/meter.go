@@ -66,8 +66,7 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		return untold
 	}
 	i := headers.Parse(resp.Header, headers.Options{Status: resp.StatusCode, Dialect: t.profile.Dialect})
-	c.told = i.NotBefore.OK
-	if i.Applies && i.NotBefore.OK {
+	if c.told = i.Applies && i.NotBefore.OK; c.told {
 		defer t.pause(c, i.NotBefore.D) // after what is learned, and also if a hook panics
 	}
 	var own, uncharged limit.Cost

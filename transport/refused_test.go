@@ -211,6 +211,22 @@ func TestABodysLongWaitNeedsNoReader(t *testing.T) {
 	})
 }
 
+// A Retry-After that is not obeyed, since the answer is no refusal, does not
+// stand before the wait of an error inside the stream.
+func TestAStreamsWaitBesideRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := gate(t, transport.Options{RPM: 60, Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			h := http.Header{"Content-Type": {"text/event-stream"}, "Retry-After": {"5"}}
+			return rttest.Response(r, 200, h, "data: "+errorBodies["wait"]+"\n\n"), nil
+		})})
+		finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+		if until := time.Until(rt.Snapshot().PausedUntil); until != 33*time.Second {
+			t.Errorf("nothing leaves for %v; the provider said 33s", until)
+		}
+	})
+}
+
 // A hook may panic, each time it is called. The refusal that it was told of is
 // taken in all the same, and the call ended.
 func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
