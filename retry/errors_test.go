@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -49,6 +50,19 @@ func TestB121_B122_B123_ErrorsKeepSecrets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Many programs' transports carry a key by value.
+func TestB122_ATransportKeepsItsBasesKey(t *testing.T) {
+	tr := mustNew(t, struct {
+		http.RoundTripper
+		key string
+	}{key: "SECRET"}, Options{})
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "t", tr)
+	if text := fmt.Sprintf("%v %+v %#v %s %s", tr, tr, tr, tr, log.String()); strings.Contains(text, "SECRET") {
+		t.Error(text)
+	}
 }
 
 func TestErrorSaysWhatToDo(t *testing.T) {

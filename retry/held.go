@@ -171,17 +171,17 @@ func (h *held) Close() error {
 
 // plain returns body as text: unpacked when the caller asked for gzip itself and
 // so net/http has left it packed. What cannot be unpacked is returned as it is.
-func plain(h http.Header, body []byte) []byte {
+func plain(h http.Header, body []byte) (text []byte, unpacked bool) {
 	if !strings.EqualFold(strings.TrimSpace(h.Get("Content-Encoding")), "gzip") {
-		return body
+		return body, false
 	}
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return body
+		return body, false
 	}
-	text, _ := io.ReadAll(io.LimitReader(z, heldBytes)) // a packed body cut short is still worth its beginning
+	text, _ = io.ReadAll(io.LimitReader(z, heldBytes)) // a packed body cut short is still worth its beginning
 	if len(text) == 0 {
-		return body
+		return body, false
 	}
-	return text
+	return text, true
 }

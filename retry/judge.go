@@ -15,9 +15,20 @@ import (
 )
 
 // judge decides whether the call is sent again, and when. Nothing else in the
-// package does. What costs nothing is asked first; the body of a response is read
-// only when everything else is for another attempt.
+// package does. A refusal for the rate is shown to the hint also when it is
+// final, since the layer that hints keeps a balance of all of them.
 func (c *call) judge() bool {
+	again := c.worthAnother()
+	if !again && c.err == nil && c.resp.StatusCode == http.StatusTooManyRequests &&
+		c.refusal == nil && c.t.opts.ResetHint != nil && !hasEnded(c.req) {
+		c.readRefusal(0)
+	}
+	return again
+}
+
+// worthAnother asks what costs nothing first; the body of a response is read
+// only when everything else is for another attempt.
+func (c *call) worthAnother() bool {
 	var order time.Duration
 	var ordered bool
 	if c.err == nil {
@@ -122,12 +133,19 @@ func (c *call) readRefusal(order time.Duration) (more time.Duration, ok bool) {
 	c.refusal = hold(c.resp, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
 	c.resp = c.refusal.to
 	seen := c.refusal.seen()
-	c.verdict = refusal.Classify(c.resp.StatusCode, plain(c.resp.Header, seen))
+	text, unpacked := plain(c.resp.Header, seen)
+	c.verdict = refusal.Classify(c.resp.StatusCode, text)
 	if !c.t.opts.IgnoreBodyWait && c.verdict.Wait > 0 {
 		more, ok = c.verdict.Wait, true
 	}
 	if f := c.t.opts.ResetHint; f != nil {
-		if d := f(c.view(seen)); d > 0 {
+		view := c.view(text)
+		if unpacked { // and looks as net/http's own unpacking leaves it
+			view.Header, view.ContentLength, view.Uncompressed = view.Header.Clone(), -1, true
+			view.Header.Del("Content-Encoding")
+			view.Header.Del("Content-Length")
+		}
+		if d := f(view); d > 0 {
 			more, ok = max(more, d), true
 		}
 	}

@@ -62,8 +62,8 @@ type Options struct {
 
 	// ResetHint may name a further wait for a response that is to be retried, such
 	// as the reset of an exhausted limit. It can only lengthen the wait; zero and
-	// negative values say nothing. The body it sees is a copy of at most 64 kB.
-	// nil means no hint.
+	// negative values say nothing. The body it sees is a copy of at most 64 kB,
+	// out of its gzip. nil means no hint.
 	ResetHint func(*http.Response) time.Duration
 
 	// Deciding hears that another attempt has been decided, before the wait.

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 )
 
@@ -59,5 +60,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return c.finish()
 }
+
+// String says what this is, and nothing of what it holds: the base may well
+// carry a key.
+func (t *Transport) String() string { return "retry transport" }
+
+// GoString is String, for %#v.
+func (t *Transport) GoString() string { return t.String() }
+
+// LogValue is String, for package log/slog.
+func (t *Transport) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 var errNoResponse = errors.New("retry: the base transport returned neither a response nor an error")

@@ -53,7 +53,7 @@ func telling(t *testing.T, where, text string) {
 // every prints v in every way that a log might, and the errors inside it.
 func every(t *testing.T, where string, v any) {
 	t.Helper()
-	for _, format := range []string{"%v", "%+v", "%s", "%q"} {
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		telling(t, where+" as "+format, fmt.Sprintf(format, v))
 	}
 	var log bytes.Buffer

@@ -29,7 +29,7 @@ type call struct {
 
 	prompted bool // it has a body; else no model runs, whatever the answer reports
 	ready    bool // an attempt has been admitted and was not sent yet
-	told     bool // the last header named a wait
+	told     bool // the wait that the last answer names, if any, has been heard
 	metered  bool // the response's body is read for usage
 
 	// The attempt on the wire, or the last one.
@@ -75,6 +75,9 @@ func (c *call) Value(key any) any {
 // the caller's own context, are nobody's business.
 func (c *call) String() string { return "tripmeter call" }
 
+// GoString is String, for %#v.
+func (c *call) GoString() string { return c.String() }
+
 func callFrom(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
@@ -95,6 +98,7 @@ func (t *Transport) deciding(e retry.Event) {
 	default:
 		c.account.spent()
 	}
+	c.told = true // the retry layer has looked at the body too
 }
 
 // admit charges a further attempt at the head of the line, before it leaves.
@@ -115,9 +119,18 @@ func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 // which the retry layer has read what matters: whoever stands in line must not
 // meet credit that the provider does not have.
 func (t *Transport) final(c *call) {
-	if c.refused() && !c.account.waiting() {
-		t.refuse(c, 0)
+	if !c.refused() || c.ready || c.account.waiting() {
+		return
 	}
+	d := c.no.verdict.Wait
+	if d > 0 && !c.told && !t.ignoresBodyWait() {
+		c.told = true
+		t.budget.limiter.Pause(d)
+		defer t.paused(c, d) // a hook may panic
+	} else {
+		d = 0
+	}
+	t.refuse(c, d)
 }
 
 // refused reports whether the provider refused the last attempt for its rate.
@@ -199,6 +212,14 @@ func (c *call) cut() { c.end(false) }
 func (c *call) settle(r *usage.Result) {
 	t := c.t
 	reserved := c.account.charged
+	if f := t.o.Trace.Settled; f != nil {
+		defer func() { // also if another hook panics
+			f(Settlement{
+				Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),
+				Attempts: c.attempts, Status: c.status, Complete: c.complete,
+			})
+		}()
+	}
 	switch {
 	case c.account.waiting(): // the last attempt has had its ending
 	case c.ready || c.unsent():
@@ -225,10 +246,4 @@ func (c *call) settle(r *usage.Result) {
 		}
 	}
 	t.lastWord(c, r)
-	if f := t.o.Trace.Settled; f != nil {
-		f(Settlement{
-			Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),
-			Attempts: c.attempts, Status: c.status, Complete: c.complete,
-		})
-	}
 }

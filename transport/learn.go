@@ -160,7 +160,9 @@ func part(u limit.Unit, c limit.Cost) int64 {
 
 // refused tells the budget that an attempt sent at sent was refused, that the
 // next may leave after wait, and which kind of limit did it ("" unknown). It
-// returns the names of the limits concerned, to be drained.
+// returns the limits concerned, to be drained. Where the budget has none of that
+// kind, those that the pause empties stand in: what the refused calls give back
+// would fill them again, and all leave at once when it opens.
 //
 // A refusal is explained when the attempt left before the last refusal was
 // waited off, or when with it we have used up the limit ourselves in the window
@@ -188,6 +190,14 @@ func (b *budget) refused(sent time.Time, cost limit.Cost, wait time.Duration, ki
 			d.refused = now
 		}
 		concerned = append(concerned, d.limit)
+	}
+	if concerned != nil || wait == 0 {
+		return concerned
+	}
+	for _, d := range b.dims {
+		if d.limit.Rate.Window <= time.Minute {
+			concerned = append(concerned, d.limit)
+		}
 	}
 	return concerned
 }

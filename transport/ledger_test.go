@@ -62,6 +62,8 @@ func TestLedger(t *testing.T) {
 		{"refused where refusals count, then answered", "429 200", 2, 1, 11, 107, 2, refusalsCount},
 		{"refused where refusals count, cancelled before the next", "429", 1, 1, 0, 100, 1, refusalsCountAndCancel},
 		{"refused where refusals are free", "429 429 200", 1, 0, 11, 7, 3, refusalsAreFree},
+		{"refused, admitted again too late", "429", 1, 0, 0, 0, 1, tooLate},
+		{"server error, admitted again too late", "500", 1, 1, 0, 100, 1, tooLate},
 
 		// Other answers of a server whose model did not run.
 		{"bad request", "400", 1, 0, 0, 0, 1, read},

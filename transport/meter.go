@@ -66,12 +66,13 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		return untold
 	}
 	i := headers.Parse(resp.Header, headers.Options{Status: resp.StatusCode, Dialect: t.profile.Dialect})
-	c.told = i.NotBefore.OK
+	if c.told = i.Applies && i.NotBefore.OK; c.told {
+		defer t.pause(c, i.NotBefore.D) // after what is learned, and also if a hook panics
+	}
 	var own, uncharged limit.Cost
 	if c.refused() {
 		c.no = &refused{info: i}
-		uncharged = c.account.cost
-		uncharged.Requests = c.cost.Requests
+		uncharged = t.back(c)
 		t.doubt.refused(&c.priced)
 		t.budget.use(c.sent, minus(limit.Cost{}, c.cost))
 	} else {
@@ -96,9 +97,6 @@ func (t *Transport) hear(c *call, resp *http.Response) Quota {
 		}
 		t.question(c, r)
 	}
-	if i.Applies && i.NotBefore.OK {
-		t.pause(c, i.NotBefore.D)
-	}
 	return left(&i)
 }
 
@@ -122,6 +120,10 @@ func (t *Transport) question(c *call, r reading) {
 
 func (t *Transport) pause(c *call, d time.Duration) {
 	t.budget.limiter.Pause(d)
+	t.paused(c, d)
+}
+
+func (t *Transport) paused(c *call, d time.Duration) {
 	if f := t.o.Trace.Paused; f != nil {
 		f(c.req, d)
 	}
@@ -140,7 +142,8 @@ func (t *Transport) refuse(c *call, d time.Duration) {
 	}
 	more := t.budget.patience(c.sent)
 	if d = max(d, more); d > 0 && (!c.told || more > c.no.info.NotBefore.D) {
-		t.pause(c, d)
+		t.budget.limiter.Pause(d)
+		defer t.paused(c, d) // once the call has given back: a hook may panic
 	}
 	d = max(d, c.no.info.NotBefore.D)
 	concerned := t.budget.refused(c.sent, c.cost, d, v.Dimension, &c.no.info)
@@ -182,11 +185,15 @@ func (t *Transport) back(c *call) limit.Cost {
 
 // lastWord takes in what only the body said: a wait in a refusal that was handed
 // over without having been looked at, or in an error inside a stream. A wait
-// that a header named has been heard already.
+// that a header named, or that the retry layer found, has been heard already.
 func (t *Transport) lastWord(c *call, r *usage.Result) {
-	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.o.Retry.IgnoreBodyWait && !t.profile.IgnoreBodyWait {
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.told && !t.ignoresBodyWait() {
 		t.pause(c, v.Wait)
 	}
+}
+
+func (t *Transport) ignoresBodyWait() bool {
+	return t.o.Retry.IgnoreBodyWait || t.profile.IgnoreBodyWait
 }
 
 // resetHint is the wait for a refusal that names none, neither in header nor

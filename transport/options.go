@@ -79,9 +79,10 @@ type Options struct {
 
 	// StopSDKRetries sets "X-Should-Retry: false" on a response that is handed
 	// over although it is one that the official SDKs would try again (408, 409,
-	// 429, 5xx): openai-go and anthropic-sdk-go obey it. It is the one change
-	// that a Transport ever makes to a response. It cannot stop them when there
-	// is no response; their own option.WithMaxRetries(0) can.
+	// 429, 5xx, and what the server itself calls worth it in that field):
+	// openai-go and anthropic-sdk-go obey it. It is the one change that a
+	// Transport ever makes to a response. It cannot stop them when there is no
+	// response; their own option.WithMaxRetries(0) can.
 	StopSDKRetries bool
 
 	// Skip lets matching requests pass unlimited and uncounted; nil skips none.
@@ -110,6 +111,9 @@ func (o Options) String() string {
 	}
 	return b.String()
 }
+
+// GoString is String, for %#v.
+func (o Options) GoString() string { return o.String() }
 
 // LogValue is String, for package log/slog.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }

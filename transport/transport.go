@@ -152,7 +152,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.Request == out || resp.Request == nil {
 		resp.Request = req
 	}
-	if t.o.StopSDKRetries && temporary(resp.StatusCode) {
+	if t.o.StopSDKRetries && temporary(resp) {
 		// Of its own, as a base may answer with a header that it keeps.
 		if resp.Header = resp.Header.Clone(); resp.Header == nil {
 			resp.Header = http.Header{}
@@ -162,11 +162,14 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.answer(resp), nil
 }
 
-// temporary reports whether the official SDKs try again after that status
+// temporary reports whether the official SDKs try again after that response
 // (shouldRetry in requestconfig.go of openai-go and anthropic-sdk-go).
-func temporary(status int) bool {
-	return status == http.StatusRequestTimeout || status == http.StatusConflict ||
-		status == http.StatusTooManyRequests || status >= 500
+func temporary(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	}
+	return resp.StatusCode >= 500 || field(resp.Header, "X-Should-Retry") == "true"
 }
 
 // acquire waits for the first attempt's turn, and says how long.
@@ -217,6 +220,9 @@ func (t *Transport) notSent(req *http.Request, err error) error {
 // String says what this is, and nothing of what it holds: the base may well
 // carry a key.
 func (t *Transport) String() string { return "tripmeter transport" }
+
+// GoString is String, for %#v.
+func (t *Transport) GoString() string { return t.String() }
 
 // LogValue is String, for package log/slog.
 func (t *Transport) LogValue() slog.Value { return slog.StringValue(t.String()) }
