@@ -64,10 +64,10 @@ type Options struct {
 
 	// MaxBody is the largest request body, in bytes, that is read into memory
 	// before it is sent, to price it; 0 is 4 MiB. Larger ones, uploads,
-	// whatever is not JSON, one with a trailer, and a body that has not ended after a tenth of a
-	// second, as one that is written while it is sent, are priced by size and
-	// streamed. A body that http.NewRequest made from memory is priced where it
-	// lies, up to 32 MiB.
+	// whatever is not JSON, one with a trailer, and a body that has not ended
+	// after a tenth of a second, as one that is written while it is sent, are
+	// priced by size and streamed. A body that http.NewRequest made from memory
+	// is priced where it lies, up to 32 MiB.
 	MaxBody int64
 
 	// Attempts is how often a call may go out, the first included; 0 is 3. It
