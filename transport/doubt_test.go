@@ -57,8 +57,10 @@ func TestDoubt(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						p := box(t, provider.Options{
 							Limits: provider.Limits{TPM: 120_000}, Algorithm: algorithm, Charge: charge, Capacity: time.Minute,
-							Output:  provider.Uniform(20, 300),
-							Latency: func(provider.Call) provider.Timing { return provider.Timing{FirstByte: 2 * time.Second} },
+							Output: provider.Uniform(20, 300),
+							// No multiple of the pace: an answer that ends just when another
+							// call leaves is counted before it here and after it there.
+							Latency: func(provider.Call) provider.Timing { return provider.Timing{FirstByte: 2070 * time.Millisecond} },
 						})
 						var told []string
 						rt := gate(t, transport.Options{
