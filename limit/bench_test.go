@@ -17,7 +17,7 @@ import (
 // of a few hundred microseconds, so that a busy machine slows both alike. What
 // is told is the median turn of each, and the ratio of the medians:
 //
-//	go test ./limit -run '^$' -bench Against -benchtime 200x
+//	go test ./limit -run '^$' -bench Against -benchtime 60x
 //	go test ./limit -run '^$' -bench 'Kept|Line|Wake|Admissions|Phantom'
 
 func unbound(b *testing.B) *Limiter {
