@@ -14,7 +14,7 @@ import (
 )
 
 // The benchmarks compare with golang.org/x/time/rate in one run, taking turns
-// of a few hundred microseconds, so that a busy machine slows both alike. What
+// of a few milliseconds, so that a busy machine slows both alike. What
 // is told is the median turn of each, and the ratio of the medians:
 //
 //	go test ./limit -run '^$' -bench Against -benchtime 60x
