@@ -152,9 +152,9 @@ func (b *Bucket) need(cost int64) wide {
 	return mul(uint64(cost), b.w)
 }
 
-// take spends cost if it is admissible at now. A cost of zero
-// always is: it waits for nobody's debt. One larger than the bucket leaves debt,
-// and one above max never goes, not even where there is credit for it.
+// take spends cost if it is admissible at now. A cost of zero always is: it
+// waits for nobody's debt. One larger than the bucket leaves debt, and one above
+// max never goes, not even where there is credit for it.
 func (b *Bucket) take(now, cost int64) bool {
 	b.advance(now)
 	rest := b.level.sub(mul(uint64(cost), b.w))

@@ -237,9 +237,9 @@ func TestLowerBoundsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// A waiter whose turn comes in the midst of it does not lose the mark: it is
-// let go before the reservation is looked up, since that may move the table.
-func TestMarkOutlivesTheTable(t *testing.T) {
+// A waiter whose turn comes in the midst of it, and takes an entry, does not
+// lose the mark.
+func TestMarkOutlivesAGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{{Name: "tokens", Unit: Tokens, Rate: PerSecond(1), Burst: 100}}})
 		for range 40 {
@@ -255,7 +255,7 @@ func TestMarkOutlivesTheTable(t *testing.T) {
 			l.timer.Stop() // as late as a timer can be
 			l.mu.Unlock()
 			time.Sleep(time.Hour)
-			r.Sent() // here the waiter goes, and the table may grow
+			r.Sent() // here the waiter goes, and more entries may be made
 			if !r.Lower("tokens", -1000, Cost{}) {
 				t.Fatal("the mark was lost")
 			}
