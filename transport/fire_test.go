@@ -402,7 +402,8 @@ func (f *fire) serve(w http.ResponseWriter, req *http.Request) {
 		out = z
 	}
 	h.Set("X-Ratelimit-Remaining-Tokens", strconv.Itoa(rand.IntN(1000)))
-	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d}`, rand.IntN(1000), rand.IntN(1000))
+	// Not zero: a usage of nothing at all is one that was not counted.
+	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d}`, 1+rand.IntN(1000), rand.IntN(1000))
 	if rand.IntN(2) == 0 {
 		h.Set("Content-Type", "application/json")
 		fmt.Fprintf(out, `{"object":"chat.completion","choices":[{"message":{"content":%q},"finish_reason":"stop"}],%s}`, strings.Repeat("text ", rand.IntN(200)), usage)

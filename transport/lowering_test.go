@@ -283,7 +283,9 @@ func TestCutWhenUnexplained(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		late := p.Stats().Refused - early
-		if s := p.Stats(); late > early || s.Refused*10 > s.Completed {
+		// The first crowd, of up to fifty, leaves before it hears of a refusal: how
+		// much of it does is the scheduler's.
+		if s := p.Stats(); late > 5 || s.Refused*6 > s.Completed {
 			t.Errorf("%d refused, then %d, of %d", early, late, s.Completed)
 		}
 		share(60_000)
