@@ -123,7 +123,7 @@ func BenchmarkBytes(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !Bytes(req.GetBody, req.ContentLength, MaxBody, func(p []byte) {
+		if !readThrough(req.GetBody, req.ContentLength, MaxBody, func(p []byte) {
 			if len(p) != len(body) {
 				b.Fatal("not the whole body")
 			}

@@ -28,10 +28,11 @@ const (
 )
 
 // Body inspects the body of a request without taking it from the request.
-// getBody is http.Request.GetBody (nil if there is none), contentType the
-// Content-Type field, size the length in bytes (-1 is not known). Bodies that are
-// not JSON, too large, or cannot be read a second time are priced by Unread. It
-// never fails.
+// getBody hands out a copy, as http.Request.GetBody does (nil if there is none):
+// one with a reading position of its own, which not every GetBody has before the
+// body itself has been sent. contentType is the Content-Type field, size the
+// length in bytes (-1 is not known). Bodies that are not JSON, too large, or
+// cannot be read a second time are priced by Unread. It never fails.
 func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
 	t := mediaType(contentType)
 	if readable(t) && getBody != nil {
@@ -113,20 +114,14 @@ func readable(t string) bool {
 	return t == "" || strings.HasSuffix(t, "json") || strings.HasPrefix(t, "text/")
 }
 
-// Bytes calls use with the bytes of a body, read through getBody, and reports
+// read calls use with the bytes of a body, read through getBody, and reports
 // whether it did. It does not if getBody is nil or fails, the body is larger than
-// limit bytes, or reading it fails. size is the length of the body, -1 if not
-// known.
+// the limit, or reading it fails.
 //
 // The bodies that http.NewRequest can rewind (bytes.Reader, bytes.Buffer,
 // strings.Reader) hand over their whole buffer in one Write: use then sees the
 // caller's own bytes, and nothing is copied. It must neither change nor keep
 // them. Other bodies are read into a buffer.
-func Bytes(getBody func() (io.ReadCloser, error), size, limit int64, use func(body []byte)) bool {
-	w := collector{size: size, limit: limit, use: use}
-	return w.read(getBody)
-}
-
 func (w *collector) read(getBody func() (io.ReadCloser, error)) bool {
 	if getBody == nil || w.size > w.limit {
 		return false
@@ -168,7 +163,7 @@ var errTooLarge = errors.New("estimate: body larger than the limit")
 // A collector uses a body that comes in one Write where it lies, and puts
 // together one that comes in several.
 type collector struct {
-	size, limit int64
+	size, limit int64 // of the body, -1 if not known; and what it may have
 	use         func([]byte)
 	used        bool
 	buf         []byte
