@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -32,7 +32,7 @@ func bubble(t *testing.T, s Scenario, p Policy, seed uint64) (r Result) {
 // calls of all seeds: one refusal in 2000 calls is 0.05 % already.
 type bar struct {
 	name     string
-	provider provider.Options
+	provider providertest.Options
 	told     int64
 	change   func(*transport.Options, Knows)
 
@@ -68,20 +68,20 @@ func plain(o *transport.Options, k Knows) {
 	o.Provider = ruled(profile.Unknown(), k.Options)
 }
 
-func bucketOf(d time.Duration, c provider.Charge) provider.Options {
-	return provider.Options{Algorithm: provider.Bucket, Capacity: d, Charge: c}
+func bucketOf(d time.Duration, c providertest.Charge) providertest.Options {
+	return providertest.Options{Algorithm: providertest.Bucket, Capacity: d, Charge: c}
 }
 
-func penal(a provider.Algorithm) provider.Options {
-	return provider.Options{
-		Algorithm: a, Capacity: 10 * time.Second, Charge: provider.Estimate,
-		RefusedCount: true, Penalty: time.Second, RetryAfter: provider.NoRetryAfter,
+func penal(a providertest.Algorithm) providertest.Options {
+	return providertest.Options{
+		Algorithm: a, Capacity: 10 * time.Second, Charge: providertest.Estimate,
+		RefusedCount: true, Penalty: time.Second, RetryAfter: providertest.NoRetryAfter,
 	}
 }
 
 // mute is a provider that says nothing but 429.
-func mute(o provider.Options) provider.Options {
-	o.Dialect = provider.NoHeaders
+func mute(o providertest.Options) providertest.Options {
+	o.Dialect = providertest.NoHeaders
 	return o
 }
 
@@ -94,7 +94,7 @@ func deaf(o *transport.Options, k Knows) {
 // misruled is the profile with a charge rule that is not the provider's.
 func misruled(c estimate.Charge) func(*transport.Options, Knows) {
 	return func(o *transport.Options, k Knows) {
-		if k.Options.Algorithm == provider.Bucket {
+		if k.Options.Algorithm == providertest.Bucket {
 			plain(o, k)
 		}
 		o.Provider.Rule.Charge, o.Provider.Rule.ReserveCap = c, c != estimate.ChargeActual
@@ -102,70 +102,70 @@ func misruled(c estimate.Charge) func(*transport.Options, Knows) {
 }
 
 var (
-	fixedMinute   = provider.Options{Algorithm: provider.FixedMinute, Charge: provider.Estimate}
-	slidingMinute = provider.Options{Algorithm: provider.SlidingMinute, Charge: provider.Estimate}
+	fixedMinute   = providertest.Options{Algorithm: providertest.FixedMinute, Charge: providertest.Estimate}
+	slidingMinute = providertest.Options{Algorithm: providertest.SlidingMinute, Charge: providertest.Estimate}
 	// Anthropic's bucket refills continuously "up to your maximum limit"
 	// (Anthropic rate limits page), so it holds a minute.
-	anthropic = provider.Options{
-		Limits:    provider.Limits{RPM: RPM, InputTPM: 100_000, OutputTPM: 40_000},
-		Algorithm: provider.Bucket, Charge: provider.Actual,
-		Dialect: provider.AnthropicHeaders, RoundRemaining: 1000,
+	anthropic = providertest.Options{
+		Limits:    providertest.Limits{RPM: RPM, InputTPM: 100_000, OutputTPM: 40_000},
+		Algorithm: providertest.Bucket, Charge: providertest.Actual,
+		Dialect: providertest.AnthropicHeaders, RoundRemaining: 1000,
 	}
 )
 
 var bars = []bar{
-	{name: "burst equal to ours, estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: burst(10 * time.Second),
+	{name: "burst equal to ours, estimate", provider: bucketOf(10*time.Second, providertest.Estimate), change: burst(10 * time.Second),
 		ideal: .99, refused: .001, most: -1, p99: 4 * time.Second},
-	{name: "burst equal to ours, actual", provider: bucketOf(10*time.Second, provider.Actual), change: burst(10 * time.Second),
+	{name: "burst equal to ours, actual", provider: bucketOf(10*time.Second, providertest.Actual), change: burst(10 * time.Second),
 		ideal: .99, refused: .001, most: -1, p99: 4 * time.Second},
-	{name: "our burst a second smaller, estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: burst(9 * time.Second),
+	{name: "our burst a second smaller, estimate", provider: bucketOf(10*time.Second, providertest.Estimate), change: burst(9 * time.Second),
 		ideal: .98},
-	{name: "our burst a second smaller, actual", provider: bucketOf(10*time.Second, provider.Actual), change: burst(9 * time.Second),
+	{name: "our burst a second smaller, actual", provider: bucketOf(10*time.Second, providertest.Actual), change: burst(9 * time.Second),
 		ideal: .98},
-	{name: "full-minute bucket, default settings, estimate", provider: bucketOf(time.Minute, provider.Estimate), change: plain, used: .995},
-	{name: "full-minute bucket, default settings, settle", provider: bucketOf(time.Minute, provider.Settle), change: plain, used: .995},
-	{name: "full-minute bucket, default settings, actual", provider: bucketOf(time.Minute, provider.Actual), change: plain, used: .995},
+	{name: "full-minute bucket, default settings, estimate", provider: bucketOf(time.Minute, providertest.Estimate), change: plain, used: .995},
+	{name: "full-minute bucket, default settings, settle", provider: bucketOf(time.Minute, providertest.Settle), change: plain, used: .995},
+	{name: "full-minute bucket, default settings, actual", provider: bucketOf(time.Minute, providertest.Actual), change: plain, used: .995},
 	{name: "fixed minute, estimate, plain profile", provider: fixedMinute, change: plain, used: .975, refused: .01, most: -1},
 	{name: "fixed minute, estimate, window profile", provider: fixedMinute, used: .94, refused: .0005, most: -1},
 	{name: "sliding minute, estimate, plain profile", provider: slidingMinute, change: plain, used: .96, refused: .04, most: -1},
 	{name: "sliding minute, estimate, window profile", provider: slidingMinute, used: .945},
 	{name: "Anthropic, input and output apart, as produced", provider: anthropic, change: plain, used: .985},
-	{name: "input and output apart, as produced, burst equal to ours", provider: with(anthropic, func(o *provider.Options) { o.Capacity = 10 * time.Second }), change: burst(10 * time.Second),
+	{name: "input and output apart, as produced, burst equal to ours", provider: with(anthropic, func(o *providertest.Options) { o.Capacity = 10 * time.Second }), change: burst(10 * time.Second),
 		used: .985, refused: .001, most: -1},
-	{name: "spent at the start", provider: with(bucketOf(10*time.Second, provider.Estimate), func(o *provider.Options) { o.StartSpent = 100 }),
+	{name: "spent at the start", provider: with(bucketOf(10*time.Second, providertest.Estimate), func(o *providertest.Options) { o.StartSpent = 100 }),
 		refused: 1, most: 3},
-	{name: "spent at the start, fixed minute", provider: with(fixedMinute, func(o *provider.Options) { o.StartSpent = 100 }),
+	{name: "spent at the start, fixed minute", provider: with(fixedMinute, func(o *providertest.Options) { o.StartSpent = 100 }),
 		refused: 1, most: 3},
-	{name: "spent at the start, no headers, no Retry-After", provider: with(bucketOf(10*time.Second, provider.Estimate), func(o *provider.Options) {
-		o.StartSpent, o.Dialect, o.RetryAfter = 100, provider.NoHeaders, provider.NoRetryAfter
+	{name: "spent at the start, no headers, no Retry-After", provider: with(bucketOf(10*time.Second, providertest.Estimate), func(o *providertest.Options) {
+		o.StartSpent, o.Dialect, o.RetryAfter = 100, providertest.NoHeaders, providertest.NoRetryAfter
 	}), refused: 1, most: 3},
-	{name: "penal cool-down, bucket", provider: penal(provider.Bucket), refused: .001, most: -1},
-	{name: "penal cool-down, fixed minute", provider: penal(provider.FixedMinute), refused: .02, most: -1},
-	{name: "penal cool-down, sliding minute", provider: penal(provider.SlidingMinute), refused: .06, most: -1},
-	{name: "penal cool-down, fixed minute, plain profile", provider: penal(provider.FixedMinute), change: plain, refused: .02, most: -1},
-	{name: "penal cool-down, sliding minute, plain profile", provider: penal(provider.SlidingMinute), change: plain, refused: .06, most: -1},
-	{name: "penal cool-down, no header, no word in the text: bucket", provider: mute(penal(provider.Bucket)), change: deaf, refused: .001, most: -1},
-	{name: "penal cool-down, no header, no word in the text: fixed minute", provider: mute(penal(provider.FixedMinute)), change: deaf, refused: .02, most: -1},
-	{name: "penal cool-down, no header, no word in the text: sliding minute", provider: mute(penal(provider.SlidingMinute)), change: deaf, refused: .06, most: -1},
-	{name: "mis-set: actual, charged by estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: misruled(estimate.ChargeActual),
+	{name: "penal cool-down, bucket", provider: penal(providertest.Bucket), refused: .001, most: -1},
+	{name: "penal cool-down, fixed minute", provider: penal(providertest.FixedMinute), refused: .02, most: -1},
+	{name: "penal cool-down, sliding minute", provider: penal(providertest.SlidingMinute), refused: .06, most: -1},
+	{name: "penal cool-down, fixed minute, plain profile", provider: penal(providertest.FixedMinute), change: plain, refused: .02, most: -1},
+	{name: "penal cool-down, sliding minute, plain profile", provider: penal(providertest.SlidingMinute), change: plain, refused: .06, most: -1},
+	{name: "penal cool-down, no header, no word in the text: bucket", provider: mute(penal(providertest.Bucket)), change: deaf, refused: .001, most: -1},
+	{name: "penal cool-down, no header, no word in the text: fixed minute", provider: mute(penal(providertest.FixedMinute)), change: deaf, refused: .02, most: -1},
+	{name: "penal cool-down, no header, no word in the text: sliding minute", provider: mute(penal(providertest.SlidingMinute)), change: deaf, refused: .06, most: -1},
+	{name: "mis-set: actual, charged by estimate", provider: bucketOf(10*time.Second, providertest.Estimate), change: misruled(estimate.ChargeActual),
 		refused: .1, most: -1, tries: 5, falling: true},
-	{name: "mis-set: settle, charged by estimate", provider: bucketOf(10*time.Second, provider.Estimate), change: misruled(estimate.ChargeSettle),
+	{name: "mis-set: settle, charged by estimate", provider: bucketOf(10*time.Second, providertest.Estimate), change: misruled(estimate.ChargeSettle),
 		refused: .1, most: -1, tries: 5, falling: true},
-	{name: "mis-set: estimate, charged as produced", provider: bucketOf(10*time.Second, provider.Actual), change: misruled(estimate.ChargeEstimate),
+	{name: "mis-set: estimate, charged as produced", provider: bucketOf(10*time.Second, providertest.Actual), change: misruled(estimate.ChargeEstimate),
 		refused: .1, most: -1, tries: 5, falling: true},
 	{name: "mis-set: settle, fixed minute by estimate", provider: fixedMinute, change: misruled(estimate.ChargeSettle),
 		refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, bucket", provider: bucketOf(10*time.Second, provider.Estimate), told: 2 * TPM,
+	{name: "told twice the limit, bucket", provider: bucketOf(10*time.Second, providertest.Estimate), told: 2 * TPM,
 		refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, bucket, no headers", provider: with(bucketOf(10*time.Second, provider.Estimate), func(o *provider.Options) { o.Dialect = provider.NoHeaders }),
+	{name: "told twice the limit, bucket, no headers", provider: with(bucketOf(10*time.Second, providertest.Estimate), func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
 		told: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, fixed minute, no headers", provider: with(fixedMinute, func(o *provider.Options) { o.Dialect = provider.NoHeaders }),
+	{name: "told twice the limit, fixed minute, no headers", provider: with(fixedMinute, func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
 		told: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, sliding minute, no headers", provider: with(slidingMinute, func(o *provider.Options) { o.Dialect = provider.NoHeaders }),
+	{name: "told twice the limit, sliding minute, no headers", provider: with(slidingMinute, func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
 		told: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
 }
 
-func with(o provider.Options, change func(*provider.Options)) provider.Options {
+func with(o providertest.Options, change func(*providertest.Options)) providertest.Options {
 	change(&o)
 	return o
 }

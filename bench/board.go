@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // A Row is one policy in one scenario, over several seeds.
@@ -72,7 +72,7 @@ func boardScenarios() []boardScenario {
 	}
 	for _, l := range []Load{Bursts, Tenants, Processes} {
 		for i, a := range algorithms {
-			if a.o.Capacity == 10*time.Second || a.o.Algorithm == provider.FixedMinute {
+			if a.o.Capacity == 10*time.Second || a.o.Algorithm == providertest.FixedMinute {
 				add(i, 1, l)
 			}
 		}

@@ -2,7 +2,7 @@
 // virtual time.
 //
 // The promise: tripmeter is the real transport package, not a model of it; the
-// provider is the one of internal/provider, which shares no code with it; the
+// provider is the one of providertest, which shares no code with it; the
 // floor that both are measured against is a client that knows every call
 // beforehand. A run is a [Scenario], a [Policy] and a seed, and gives the same
 // [Result] each time, up to the order of goroutines that act at one instant.

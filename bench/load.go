@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // A Call is one request that a client has to make.
@@ -52,11 +52,11 @@ const (
 
 var caps = [...]int64{128, 256, 512, 1024}
 
-var outputs = provider.LogNormal(outputMedian, outputSigma)
+var outputs = providertest.LogNormal(outputMedian, outputSigma)
 
 // calls draws n calls, whose mean price under charge is drained at tpm tokens
 // per minute.
-func calls(load Load, n int, tpm int64, charge provider.Charge, seed uint64) []Call {
+func calls(load Load, n int, tpm int64, charge providertest.Charge, seed uint64) []Call {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var cs []Call
 	for i := range n {
@@ -85,14 +85,14 @@ func calls(load Load, n int, tpm int64, charge provider.Charge, seed uint64) []C
 }
 
 // mean is what a call costs in tokens, on average, under a rule.
-func mean(c provider.Charge) float64 {
+func mean(c providertest.Charge) float64 {
 	r := rand.New(rand.NewPCG(0, 0))
 	const n = 20_000
 	sum := 0.0
 	for range n {
 		sum += min(max(20, promptMedian*math.Exp(promptSigma*r.NormFloat64())), promptMost)
 		most := caps[r.IntN(len(caps))]
-		if c == provider.Estimate {
+		if c == providertest.Estimate {
 			sum += float64(most)
 		} else {
 			sum += float64(min(most, outputs(r)))

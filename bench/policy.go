@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -20,15 +20,15 @@ type Policy struct {
 // Knows is what a client is told: what it would read in the provider's
 // documentation.
 type Knows struct {
-	provider.Limits
-	Options   provider.Options
+	providertest.Limits
+	Options   providertest.Options
 	Processes int // clients that share the limits, all with the same policy
 }
 
 // share is what one of the processes may use.
-func (k Knows) share() provider.Limits {
+func (k Knows) share() providertest.Limits {
 	n := int64(max(1, k.Processes))
-	return provider.Limits{RPM: k.RPM / n, TPM: k.TPM / n, InputTPM: k.InputTPM / n, OutputTPM: k.OutputTPM / n}
+	return providertest.Limits{RPM: k.RPM / n, TPM: k.TPM / n, InputTPM: k.InputTPM / n, OutputTPM: k.OutputTPM / n}
 }
 
 // attempts is how often every policy tries a call: often enough that calls are
@@ -37,12 +37,12 @@ const attempts = 1000
 
 // Profile is the right profile for a provider of these options, which a user
 // would take from the table or write down from the documentation.
-func Profile(o provider.Options) profile.Profile {
+func Profile(o providertest.Options) profile.Profile {
 	p := profile.Unknown()
 	switch o.Algorithm {
-	case provider.FixedMinute, provider.SlidingMinute:
+	case providertest.FixedMinute, providertest.SlidingMinute:
 		p, _ = profile.ByName("window")
-	case provider.Slices:
+	case providertest.Slices:
 		// The limit is of a minute and what is left of a slice: two things that
 		// cannot be compared, so the fields are not used.
 		p.RequestBurst, p.TokenBurst, p.Foreign = o.Slice/5, o.Slice/5, true
@@ -54,20 +54,20 @@ func Profile(o provider.Options) profile.Profile {
 }
 
 // ruled is p with the provider's own charge rule and dialect.
-func ruled(p profile.Profile, o provider.Options) profile.Profile {
+func ruled(p profile.Profile, o providertest.Options) profile.Profile {
 	p.Rule = estimate.Rule{PromptByChars: true}
 	switch o.Charge {
-	case provider.Estimate:
+	case providertest.Estimate:
 		p.Rule.Charge, p.Rule.ReserveCap = estimate.ChargeEstimate, true
-	case provider.Settle:
+	case providertest.Settle:
 		p.Rule.Charge, p.Rule.ReserveCap = estimate.ChargeSettle, true
-	case provider.Actual:
+	case providertest.Actual:
 		p.Rule.Charge = estimate.ChargeActual
 	}
 	p.Rule.RefusedCount = o.RefusedCount
 	p.RefusedFree = !o.RefusedCount
-	p.Name, p.Linear = "box", o.Algorithm <= provider.Bucket
-	if o.Dialect == provider.AnthropicHeaders {
+	p.Name, p.Linear = "box", o.Algorithm <= providertest.Bucket
+	if o.Dialect == providertest.AnthropicHeaders {
 		p.Dialect, p.Linear = "anthropic", false
 	}
 	return p

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // Rivals are what is commonly written. All of them sit on the same retries:
@@ -68,20 +68,20 @@ func fields(req *http.Request) (prompt, most int64) {
 	if json.Unmarshal(b, &r) != nil {
 		return 0, 0
 	}
-	p := provider.Prompt{Messages: int64(len(r.Messages))}
+	p := providertest.Prompt{Messages: int64(len(r.Messages))}
 	for _, m := range r.Messages {
 		p.Texts = append(p.Texts, m.Content)
 	}
-	return provider.DefaultCount(p), r.Max
+	return providertest.DefaultCount(p), r.Max
 }
 
 // capacity is the burst that the provider documents: the whole minute, where
 // it is a window.
 func (k Knows) capacity() time.Duration {
 	switch k.Options.Algorithm {
-	case provider.FixedMinute, provider.SlidingMinute:
+	case providertest.FixedMinute, providertest.SlidingMinute:
 		return time.Minute
-	case provider.Slices:
+	case providertest.Slices:
 		return k.Options.Slice
 	}
 	return k.Options.Capacity

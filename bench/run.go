@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // A Result is what one run came to.
@@ -104,7 +104,7 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 	// Windows stand on the wall clock; nobody starts at :00.
 	time.Sleep(time.Duration(seed) * 7919 * time.Millisecond)
 	o := s.options(seed)
-	box, err := provider.New(o)
+	box, err := providertest.New(o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -184,16 +184,16 @@ func outputOf(body []byte) (tokens int64, ok bool) {
 }
 
 // path is the endpoint that a provider of these options is called at.
-func path(o provider.Options) string {
-	if o.Dialect == provider.AnthropicHeaders {
+func path(o providertest.Options) string {
+	if o.Dialect == providertest.AnthropicHeaders {
 		return "/v1/messages"
 	}
 	return "/v1/chat/completions"
 }
 
 // score measures a run against the ideal.
-func (r *Result) score(cs []Call, o provider.Options, w *seen) error {
-	var costs []provider.Cost
+func (r *Result) score(cs []Call, o providertest.Options, w *seen) error {
+	var costs []providertest.Cost
 	var of []int
 	var input, output int64 // charged
 	for i, c := range cs {
@@ -201,17 +201,17 @@ func (r *Result) score(cs []Call, o provider.Options, w *seen) error {
 		if w.admitted[i] < 0 {
 			continue
 		}
-		costs = append(costs, provider.Cost{At: c.At, Prompt: c.Prompt, Cap: c.Cap, Output: w.output[i]})
+		costs = append(costs, providertest.Cost{At: c.At, Prompt: c.Prompt, Cap: c.Cap, Output: w.output[i]})
 		of = append(of, i)
 		r.Span = max(r.Span, w.admitted[i])
 		input += c.Prompt
-		if o.Charge == provider.Estimate {
+		if o.Charge == providertest.Estimate {
 			output += c.Cap
 		} else {
 			output += w.output[i]
 		}
 	}
-	ideal, err := provider.IdealTimes(costs, o, w.start)
+	ideal, err := providertest.IdealTimes(costs, o, w.start)
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,13 @@ package bench
 import (
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // A Scenario is a provider and a load on it.
 type Scenario struct {
 	Name     string
-	Provider provider.Options // Limits, Algorithm, Capacity, Charge and faults; the rest is set by the run
+	Provider providertest.Options // Limits, Algorithm, Capacity, Charge and faults; the rest is set by the run
 	Load     Load
 	N        int // calls
 
@@ -27,21 +27,21 @@ const (
 // A call takes 300 ms to the first token, and 10 ms for each. The way to the
 // provider takes 5 to 40 ms, and as much back.
 var (
-	latency = provider.Timing{FirstByte: 300 * time.Millisecond, PerToken: 10 * time.Millisecond}
+	latency = providertest.Timing{FirstByte: 300 * time.Millisecond, PerToken: 10 * time.Millisecond}
 	wayLow  = 5 * time.Millisecond
 	wayHigh = 40 * time.Millisecond
 )
 
 // options completes the provider's.
-func (s Scenario) options(seed uint64) provider.Options {
+func (s Scenario) options(seed uint64) providertest.Options {
 	o := s.Provider
-	if o.Limits == (provider.Limits{}) {
-		o.Limits = provider.Limits{RPM: RPM, TPM: TPM}
+	if o.Limits == (providertest.Limits{}) {
+		o.Limits = providertest.Limits{RPM: RPM, TPM: TPM}
 	}
-	if o.RequestAlgorithm == 0 && o.Algorithm == provider.Bucket && o.RequestCapacity == 0 {
+	if o.RequestAlgorithm == 0 && o.Algorithm == providertest.Bucket && o.RequestCapacity == 0 {
 		o.RequestCapacity = o.Capacity
 	}
-	o.Latency = func(provider.Call) provider.Timing { return latency }
+	o.Latency = func(providertest.Call) providertest.Timing { return latency }
 	o.Output = outputs
 	o.Seed = seed
 	o.LedgerSize = 1 // the run keeps its own account
@@ -60,19 +60,19 @@ func (s Scenario) tpm() int64 {
 // algorithms are the providers of the scoreboard.
 var algorithms = []struct {
 	name string
-	o    provider.Options
+	o    providertest.Options
 }{
-	{"bucket of 3 s", provider.Options{Algorithm: provider.Bucket, Capacity: 3 * time.Second}},
-	{"bucket of 10 s", provider.Options{Algorithm: provider.Bucket, Capacity: 10 * time.Second}},
-	{"bucket of 60 s", provider.Options{Algorithm: provider.Bucket, Capacity: 60 * time.Second}},
-	{"fixed minute", provider.Options{Algorithm: provider.FixedMinute}},
-	{"sliding minute", provider.Options{Algorithm: provider.SlidingMinute}},
-	{"slices of 1 s", provider.Options{Algorithm: provider.Slices, Slice: time.Second}},
+	{"bucket of 3 s", providertest.Options{Algorithm: providertest.Bucket, Capacity: 3 * time.Second}},
+	{"bucket of 10 s", providertest.Options{Algorithm: providertest.Bucket, Capacity: 10 * time.Second}},
+	{"bucket of 60 s", providertest.Options{Algorithm: providertest.Bucket, Capacity: 60 * time.Second}},
+	{"fixed minute", providertest.Options{Algorithm: providertest.FixedMinute}},
+	{"sliding minute", providertest.Options{Algorithm: providertest.SlidingMinute}},
+	{"slices of 1 s", providertest.Options{Algorithm: providertest.Slices, Slice: time.Second}},
 }
 
 var charges = []struct {
 	name string
-	c    provider.Charge
+	c    providertest.Charge
 }{
-	{"estimate", provider.Estimate}, {"settle", provider.Settle}, {"actual", provider.Actual},
+	{"estimate", providertest.Estimate}, {"settle", providertest.Settle}, {"actual", providertest.Actual},
 }

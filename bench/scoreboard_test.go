@@ -69,7 +69,7 @@ func writeBoard(md *bytes.Buffer, rows []Row) {
 	fmt.Fprintf(md, `# Scoreboard
 
 Client policies against provider rules, in virtual time. tripmeter is the real
-package; the provider is internal/provider, which shares no code with it;
+package; the provider is providertest, which shares no code with it;
 rivals are the techniques, written in bench/rivals.go, and given all that the
 technique allows. Regenerate with
 

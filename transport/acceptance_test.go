@@ -17,9 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -92,7 +92,7 @@ func TestAcceptance_ALineAndNotAHerd(t *testing.T) {
 // leaves at the earliest instant at which the provider would take it.
 func TestAcceptance_NoSlowerThanTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600}, Capacity: time.Second, Dialect: provider.NoHeaders})
+		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 600}, Capacity: time.Second, Dialect: providertest.NoHeaders})
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), RPM: 600})
 		var wg sync.WaitGroup
 		for range 300 {
@@ -129,7 +129,7 @@ func TestAcceptance_MonotonicClock(t *testing.T) {
 // settled after, so that in the long run the charge is what was used.
 func TestAcceptance_ReserveAndSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Output: provider.Uniform(1, 900), Seed: 3})
+		p := box(t, providertest.Options{Output: providertest.Uniform(1, 900), Seed: 3})
 		var first limit.Cost
 		b := new(books)
 		tr := b.trace()
@@ -249,7 +249,7 @@ func TestAcceptance_RetryAfterIsUnconditional(t *testing.T) {
 // What is left is told with each answer, so that a shrinking headroom is seen.
 func TestAcceptance_HeadroomIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{RPM: 60, TPM: 6000}})
+		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 60, TPM: 6000}})
 		var left []int64
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), Trace: transport.Trace{
 			Answered: func(a transport.Attempt) { left = append(left, a.Quota.Requests) },
@@ -286,7 +286,7 @@ func TestAcceptance_ATransportForEachTenant(t *testing.T) {
 // Several processes: split, each takes its share of the limit.
 func TestAcceptance_Split(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600}, Capacity: time.Second})
+		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 600}, Capacity: time.Second})
 		var wg sync.WaitGroup
 		for range 3 {
 			rt := gate(t, transport.Options{Base: p.RoundTripper(), RPM: 200})
@@ -304,7 +304,7 @@ func TestAcceptance_Split(t *testing.T) {
 // Several processes: a gateway, which is the same Transport inside a
 // ReverseProxy. A local refusal is an error for its ErrorHandler to tell.
 func TestAcceptance_Gateway(t *testing.T) {
-	p := box(t, provider.Options{})
+	p := box(t, providertest.Options{})
 	upstream := httptest.NewServer(p)
 	defer upstream.Close()
 	to, err := url.Parse(upstream.URL)

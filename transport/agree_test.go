@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -34,25 +34,25 @@ func twin() profile.Profile {
 // than we keep, never more.
 func TestLedgersAgree(t *testing.T) {
 	const seeds, calls = 150, 25
-	outcomes := map[provider.Outcome]int{}
+	outcomes := map[providertest.Outcome]int{}
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 6))
-			p := box(t, provider.Options{
-				Charge: provider.Settle, RefusedCount: true, Seed: seed, Output: provider.Uniform(0, 300),
-				Limits: provider.Limits{RPM: 1e9, TPM: 1e12},
-				Latency: func(provider.Call) provider.Timing {
-					return provider.Timing{FirstByte: time.Second, PerToken: 10 * time.Millisecond}
+			p := box(t, providertest.Options{
+				Charge: providertest.Settle, RefusedCount: true, Seed: seed, Output: providertest.Uniform(0, 300),
+				Limits: providertest.Limits{RPM: 1e9, TPM: 1e12},
+				Latency: func(providertest.Call) providertest.Timing {
+					return providertest.Timing{FirstByte: time.Second, PerToken: 10 * time.Millisecond}
 				},
 			})
-			kinds := []provider.Kind{
-				provider.Serve, provider.Serve, provider.Serve, provider.Gzip, provider.Refuse, provider.RefuseBare,
-				provider.ServerError, provider.Unavailable, provider.Overloaded, provider.ResetAfter, provider.Hang,
-				provider.Truncate, provider.TruncateClean, provider.StreamError, provider.Reject,
+			kinds := []providertest.Kind{
+				providertest.Serve, providertest.Serve, providertest.Serve, providertest.Gzip, providertest.Refuse, providertest.RefuseBare,
+				providertest.ServerError, providertest.Unavailable, providertest.Overloaded, providertest.ResetAfter, providertest.Hang,
+				providertest.Truncate, providertest.TruncateClean, providertest.StreamError, providertest.Reject,
 			}
 			for range calls * 4 {
-				s := provider.Step{Kind: kinds[r.IntN(len(kinds))], Chunks: r.IntN(20)}
-				if s.Kind == provider.Refuse {
+				s := providertest.Step{Kind: kinds[r.IntN(len(kinds))], Chunks: r.IntN(20)}
+				if s.Kind == providertest.Refuse {
 					s.RetryAfter = time.Duration(r.IntN(5)) * time.Second
 				}
 				p.Script(s)
@@ -113,7 +113,7 @@ func TestLedgersAgree(t *testing.T) {
 			synctest.Wait()
 			b.balanced(t, rt)
 
-			theirs := map[string][]provider.Entry{}
+			theirs := map[string][]providertest.Entry{}
 			for _, e := range p.Ledger() {
 				theirs[e.Attempt] = append(theirs[e.Attempt], e)
 				outcomes[e.Outcome]++
@@ -129,18 +129,18 @@ func TestLedgersAgree(t *testing.T) {
 					sum.Requests += e.Requests
 					sum.Input += e.Settled.Input
 					sum.Output += e.Settled.Output
-					if e.Outcome == provider.Rejected {
+					if e.Outcome == providertest.Rejected {
 						sum.Requests++ // judged before its limits; we cannot know that
 					}
-					if got := wire[id][i]; got != e.Status && !fails[id] && e.Outcome != provider.Gone {
+					if got := wire[id][i]; got != e.Status && !fails[id] && e.Outcome != providertest.Gone {
 						t.Errorf("seed %d, %s, attempt %d: we saw %d, it sent %d", seed, id, i+1, got, e.Status)
 					}
 				}
 				// A time-out at the provider is its own entry; whatever else the
 				// client left may have met it at the same instant, and an attempt
 				// that it left before it arrived is nobody's entry.
-				timedOut := len(entries) > 0 && len(entries) == s.Attempts && entries[len(entries)-1].Outcome == provider.Failed
-				exact := (!fails[id] || timedOut) && !slices.ContainsFunc(entries, func(e provider.Entry) bool { return e.Outcome == provider.Gone })
+				timedOut := len(entries) > 0 && len(entries) == s.Attempts && entries[len(entries)-1].Outcome == providertest.Failed
+				exact := (!fails[id] || timedOut) && !slices.ContainsFunc(entries, func(e providertest.Entry) bool { return e.Outcome == providertest.Gone })
 				if exact && s.Charged != sum {
 					t.Errorf("seed %d, %s: we charged %v, the provider %v\n%+v\n%+v", seed, id, s.Charged, sum, s, entries)
 				}
@@ -154,7 +154,7 @@ func TestLedgersAgree(t *testing.T) {
 			}
 		})
 	}
-	for _, o := range []provider.Outcome{provider.Served, provider.Refused, provider.Rejected, provider.Failed, provider.Gone} {
+	for _, o := range []providertest.Outcome{providertest.Served, providertest.Refused, providertest.Rejected, providertest.Failed, providertest.Gone} {
 		if outcomes[o] < 20 {
 			t.Errorf("only %d entries %q: the scripts are too tame", outcomes[o], o)
 		}
@@ -166,8 +166,8 @@ func TestLedgersAgree(t *testing.T) {
 // there. The client cannot tell, and keeps the estimate: never less than theirs.
 func TestResetBeforeAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Charge: provider.Settle})
-		p.Script(provider.Step{Kind: provider.ResetBefore})
+		p := box(t, providertest.Options{Charge: providertest.Settle})
+		p.Script(providertest.Step{Kind: providertest.ResetBefore})
 		b := new(books)
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), Limits: slow(100, 1e6), Provider: twin(), Trace: b.trace()})
 		finish(rt.RoundTrip(ask(t, t.Context(), letter)))

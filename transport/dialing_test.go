@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/internal/rttest"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -18,7 +18,7 @@ import (
 // not be taken off once more.
 func TestBalanceIsOfTheConnectionNotOfTheDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{TPM: 60_000}, Charge: provider.Estimate})
+		p := box(t, providertest.Options{Limits: providertest.Limits{TPM: 60_000}, Charge: providertest.Estimate})
 		inner := p.RoundTripper()
 		slow := true
 		base := rttest.Func(func(r *http.Request) (*http.Response, error) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -42,25 +42,27 @@ func offer(c *http.Client, n int, every time.Duration) {
 // Every right rule is left alone, every wrong one is found out where the
 // headers can tell, and with FollowRule the wrong one is changed for the right.
 func TestDoubt(t *testing.T) {
-	rules := map[estimate.Charge]provider.Charge{
-		estimate.ChargeEstimate: provider.Estimate,
-		estimate.ChargeSettle:   provider.Settle,
-		estimate.ChargeActual:   provider.Actual,
+	rules := map[estimate.Charge]providertest.Charge{
+		estimate.ChargeEstimate: providertest.Estimate,
+		estimate.ChargeSettle:   providertest.Settle,
+		estimate.ChargeActual:   providertest.Actual,
 	}
-	algorithms := map[string]provider.Algorithm{
-		"bucket": provider.Bucket, "fixed minute": provider.FixedMinute, "sliding minute": provider.SlidingMinute,
+	algorithms := map[string]providertest.Algorithm{
+		"bucket": providertest.Bucket, "fixed minute": providertest.FixedMinute, "sliding minute": providertest.SlidingMinute,
 	}
 	for name, algorithm := range algorithms {
 		for mine := range rules {
 			for truth, charge := range rules {
 				t.Run(fmt.Sprintf("%s by %v, profile %v", name, truth, mine), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						p := box(t, provider.Options{
-							Limits: provider.Limits{TPM: 120_000}, Algorithm: algorithm, Charge: charge, Capacity: time.Minute,
-							Output: provider.Uniform(20, 300),
+						p := box(t, providertest.Options{
+							Limits: providertest.Limits{TPM: 120_000}, Algorithm: algorithm, Charge: charge, Capacity: time.Minute,
+							Output: providertest.Uniform(20, 300),
 							// No multiple of the pace: an answer that ends just when another
 							// call leaves is counted before it here and after it there.
-							Latency: func(provider.Call) provider.Timing { return provider.Timing{FirstByte: 2070 * time.Millisecond} },
+							Latency: func(providertest.Call) providertest.Timing {
+								return providertest.Timing{FirstByte: 2070 * time.Millisecond}
+							},
 						})
 						var told []string
 						rt := gate(t, transport.Options{
@@ -71,8 +73,8 @@ func TestDoubt(t *testing.T) {
 						switch {
 						case mine == truth && len(told) > 0:
 							t.Errorf("a right rule is doubted: %q", told)
-						case mine == truth || algorithm == provider.SlidingMinute:
-						case mine == estimate.ChargeEstimate && algorithm == provider.Bucket:
+						case mine == truth || algorithm == providertest.SlidingMinute:
+						case mine == estimate.ChargeEstimate && algorithm == providertest.Bucket:
 							// We send so little that the bucket is always full.
 							if len(told) > 0 && told[0] != mine.String()+" "+truth.String() {
 								t.Errorf("told %q", told)
@@ -92,8 +94,8 @@ func TestFollowRule(t *testing.T) {
 	after := map[bool]int64{}
 	for _, follow := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			p := box(t, provider.Options{
-				Limits: provider.Limits{TPM: 120_000}, Capacity: 20 * time.Second, Charge: provider.Estimate, Output: provider.Uniform(20, 300),
+			p := box(t, providertest.Options{
+				Limits: providertest.Limits{TPM: 120_000}, Capacity: 20 * time.Second, Charge: providertest.Estimate, Output: providertest.Uniform(20, 300),
 			})
 			rt := gate(t, transport.Options{
 				Base: p.RoundTripper(), TPM: 120_000, Provider: ruled(estimate.ChargeSettle), Attempts: 10, FollowRule: follow,
@@ -116,8 +118,8 @@ func TestFollowRule(t *testing.T) {
 // too: it is compared as it is, not with the cap.
 func TestDoubtKnowsARuleWithoutTheCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{
-			Limits: provider.Limits{TPM: 60_000}, Charge: provider.PromptOnly, Output: provider.Uniform(20, 300),
+		p := box(t, providertest.Options{
+			Limits: providertest.Limits{TPM: 60_000}, Charge: providertest.PromptOnly, Output: providertest.Uniform(20, 300),
 		})
 		prof := ruled(estimate.ChargeEstimate)
 		prof.Rule.ReserveCap = false

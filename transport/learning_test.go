@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -23,7 +23,7 @@ import (
 // call is held to it.
 func TestLearnsFromTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600, TPM: 60_000}, Capacity: 10 * time.Second, Charge: provider.Estimate})
+		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 600, TPM: 60_000}, Capacity: 10 * time.Second, Charge: providertest.Estimate})
 		prof := ruled(estimate.ChargeEstimate)
 		prof.Linear = true
 		var changes []string
@@ -58,13 +58,13 @@ func TestLimitHalvedIsFollowedDown(t *testing.T) {
 	for _, configured := range []int64{0, 60_000, 45_000} {
 		t.Run(fmt.Sprint("configured ", configured), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := box(t, provider.Options{Limits: provider.Limits{TPM: 60_000}, Capacity: 10 * time.Second, Charge: provider.Estimate})
+				p := box(t, providertest.Options{Limits: providertest.Limits{TPM: 60_000}, Capacity: 10 * time.Second, Charge: providertest.Estimate})
 				prof := ruled(estimate.ChargeEstimate)
 				prof.Linear = true
 				rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: configured, Provider: prof, Attempts: 5})
 				c := &http.Client{Transport: rt}
 				set := func(tpm int64) {
-					if err := p.SetLimits(provider.Limits{TPM: tpm}); err != nil {
+					if err := p.SetLimits(providertest.Limits{TPM: tpm}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -426,9 +426,9 @@ func TestB034_HeadersReachTheCaller(t *testing.T) {
 // B035: a stream's header lowers credit when it comes, not at its end.
 func TestB035_LoweredBeforeTheStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{
-			Limits: provider.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: provider.Estimate, StartSpent: 99, Output: provider.Constant(60),
-			Latency: func(provider.Call) provider.Timing { return provider.Timing{PerToken: time.Second} },
+		p := box(t, providertest.Options{
+			Limits: providertest.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: providertest.Estimate, StartSpent: 99, Output: providertest.Constant(60),
+			Latency: func(providertest.Call) providertest.Timing { return providertest.Timing{PerToken: time.Second} },
 		})
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
 		body := strings.Replace(chatOf(1, 97, 100), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
@@ -533,7 +533,7 @@ func TestB114_NoEdges(t *testing.T) {
 // fields name no window is not taken for a minute's.
 func TestBurstOfALearnedLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{RPM: 600, TPM: 60_000}})
+		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 600, TPM: 60_000}})
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), Burst: 3 * time.Second})
 		if s, b, err := post(&http.Client{Transport: rt}, chat); s != 200 || err != nil {
 			t.Fatal(s, b, err)

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -75,10 +75,10 @@ func TestTwoLoweringRulesThatAreWrong(t *testing.T) {
 	const crowds, crowd, cost = 6, 20, 1000
 	took := func(rule string) (last time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
-			p := box(t, provider.Options{
-				Limits: provider.Limits{TPM: 60_000}, Capacity: 21 * time.Second, Charge: provider.Estimate,
-				Output:  provider.Constant(10),
-				Latency: func(provider.Call) provider.Timing { return provider.Timing{FirstByte: 20 * time.Second} },
+			p := box(t, providertest.Options{
+				Limits: providertest.Limits{TPM: 60_000}, Capacity: 21 * time.Second, Charge: providertest.Estimate,
+				Output:  providertest.Constant(10),
+				Latency: func(providertest.Call) providertest.Timing { return providertest.Timing{FirstByte: 20 * time.Second} },
 			})
 			o := transport.Options{Base: p.RoundTripper(), TPM: 60_000, Burst: 20 * time.Second, Provider: ruled(estimate.ChargeEstimate)}
 			switch rule {
@@ -157,9 +157,9 @@ func (u *undrained) Acquire(ctx context.Context, c limit.Cost) (limit.Reservatio
 func TestDrainTurnsHundredsOfRefusalsIntoTwo(t *testing.T) {
 	refused := func(drain bool) (n int64) {
 		synctest.Test(t, func(t *testing.T) {
-			p := box(t, provider.Options{
-				Limits: provider.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: provider.Estimate,
-				StartSpent: 100, Dialect: provider.NoHeaders,
+			p := box(t, providertest.Options{
+				Limits: providertest.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: providertest.Estimate,
+				StartSpent: 100, Dialect: providertest.NoHeaders,
 			})
 			limits := []limit.Limit{{Name: tokenLimit, Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 60_000}}
 			l, err := limit.New(limit.Options{Limits: limits})
@@ -186,7 +186,7 @@ func TestDrainTurnsHundredsOfRefusalsIntoTwo(t *testing.T) {
 // remaining plus the call's own charge, less a quarter of a second of refill.
 func TestCapacityIsWhatWasShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{Limits: provider.Limits{TPM: 60_000}, Capacity: 3 * time.Second, Charge: provider.Estimate})
+		p := box(t, providertest.Options{Limits: providertest.Limits{TPM: 60_000}, Capacity: 3 * time.Second, Charge: providertest.Estimate})
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
 		c := &http.Client{Transport: rt}
 		if got := state(t, rt, tokenLimit).Capacity; got != 10_000 {
@@ -242,8 +242,8 @@ func TestHeadroom(t *testing.T) {
 func TestNoCutWhenExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(17 * time.Second)
-		p := box(t, provider.Options{
-			Limits: provider.Limits{TPM: 60_000}, Algorithm: provider.FixedMinute, Charge: provider.Estimate, Dialect: provider.NoHeaders,
+		p := box(t, providertest.Options{
+			Limits: providertest.Limits{TPM: 60_000}, Algorithm: providertest.FixedMinute, Charge: providertest.Estimate, Dialect: providertest.NoHeaders,
 		})
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate), Attempts: 10})
 		offer(&http.Client{Transport: rt}, 400, 100*time.Millisecond)
@@ -261,11 +261,11 @@ func TestNoCutWhenExplained(t *testing.T) {
 // back when the other stops.
 func TestCutWhenUnexplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{
-			Limits: provider.Limits{TPM: 60_000}, Capacity: 10 * time.Second, Charge: provider.Estimate, Dialect: provider.NoHeaders,
+		p := box(t, providertest.Options{
+			Limits: providertest.Limits{TPM: 60_000}, Capacity: 10 * time.Second, Charge: providertest.Estimate, Dialect: providertest.NoHeaders,
 		})
 		share := func(tpm int64) {
-			if err := p.SetLimits(provider.Limits{TPM: tpm}); err != nil {
+			if err := p.SetLimits(providertest.Limits{TPM: tpm}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -391,10 +391,10 @@ func (w *watched) Drain(name string, keep int64, d time.Duration) bool {
 // every request that comes before its end: the waits outgrow it, and it ends.
 func TestSilentCoolDownEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := box(t, provider.Options{
-			Limits: provider.Limits{TPM: 60_000}, Algorithm: provider.SlidingMinute, Charge: provider.Estimate,
+		p := box(t, providertest.Options{
+			Limits: providertest.Limits{TPM: 60_000}, Algorithm: providertest.SlidingMinute, Charge: providertest.Estimate,
 			Penalty: time.Second, RefusedCount: true, StartSpent: 100,
-			RetryAfter: provider.NoRetryAfter, Dialect: provider.NoHeaders,
+			RetryAfter: providertest.NoRetryAfter, Dialect: providertest.NoHeaders,
 		})
 		prof := ruled(estimate.ChargeEstimate)
 		prof.Rule.RefusedCount = true

@@ -11,14 +11,14 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-func box(t testing.TB, o provider.Options) *provider.Provider {
+func box(t testing.TB, o providertest.Options) *providertest.Provider {
 	t.Helper()
-	p, err := provider.New(o)
+	p, err := providertest.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,18 +52,18 @@ func post(c *http.Client, body string) (int, string, error) {
 // x/time/rate.
 func TestThreeTimesTheLimit(t *testing.T) {
 	const calls, rpm, tpm, outputCap = 300, 600, 60_000, 400
-	o := provider.Options{
-		Limits:   provider.Limits{RPM: rpm, TPM: tpm},
+	o := providertest.Options{
+		Limits:   providertest.Limits{RPM: rpm, TPM: tpm},
 		Capacity: 10 * time.Second,
-		Charge:   provider.Settle,
-		Output:   provider.Uniform(50, outputCap),
+		Charge:   providertest.Settle,
+		Output:   providertest.Uniform(50, outputCap),
 	}
 	for _, stream := range []bool{false, true} {
 		body := chat
 		if stream {
 			body = strings.Replace(chat, `"max_tokens"`, `"stream":true,"stream_options":{"include_usage":true},"max_tokens"`, 1)
 		}
-		run := func(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (seconds, ideal float64, s provider.Stats) {
+		run := func(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) (seconds, ideal float64, s providertest.Stats) {
 			synctest.Test(t, func(t *testing.T) {
 				p := box(t, o)
 				c := &http.Client{Transport: wrap(p.RoundTripper())}
@@ -76,15 +76,15 @@ func TestThreeTimesTheLimit(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				var costs []provider.Cost
+				var costs []providertest.Cost
 				for _, e := range p.Ledger() {
-					if e.Outcome == provider.Served {
+					if e.Outcome == providertest.Served {
 						seconds = e.Since.Seconds()
-						costs = append(costs, provider.Cost{Prompt: e.Prompt, Cap: outputCap, Output: e.Produced})
+						costs = append(costs, providertest.Cost{Prompt: e.Prompt, Cap: outputCap, Output: e.Produced})
 					}
 				}
 				var err error
-				if ideal, err = provider.IdealSeconds(costs, o); err != nil {
+				if ideal, err = providertest.IdealSeconds(costs, o); err != nil {
 					t.Error(err)
 				}
 				s = p.Stats()

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 func noEnv(string) string { return "" }
@@ -79,9 +79,9 @@ func runBatch(t *testing.T, out string, stop <-chan os.Signal, args ...string) o
 	return o
 }
 
-func serve(t *testing.T, o provider.Options) (*provider.Provider, string) {
+func serve(t *testing.T, o providertest.Options) (*providertest.Provider, string) {
 	t.Helper()
-	p, err := provider.New(o)
+	p, err := providertest.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func serve(t *testing.T, o provider.Options) (*provider.Provider, string) {
 // Every request gets one line, a bad line is named and stops nobody, and a
 // second run sends nothing that the output holds.
 func TestOneLineARequest(t *testing.T) {
-	p, url := serve(t, provider.Options{})
+	p, url := serve(t, providertest.Options{})
 	in := write(t, lineFor("a"), "rubbish", "", lineFor("b"), `{"custom_id":"c","method":"GET","url":"/v1/models","body":{}}`,
 		`{"custom_id":"d","method":"POST","url":"//evil.example/x","body":{}}`, lineFor("a"), lineFor("e"))
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -124,7 +124,7 @@ func TestOneLineARequest(t *testing.T) {
 
 // A line that a crash cut off is removed, and its request sent again.
 func TestResumeAfterACutLine(t *testing.T) {
-	_, url := serve(t, provider.Options{})
+	_, url := serve(t, providertest.Options{})
 	in := write(t, lineFor("a"), lineFor("b"))
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	first := runBatch(t, out, nil, "-in", write(t, lineFor("a")), "-base-url", url)
@@ -231,7 +231,7 @@ func TestLongOrderSavesAndEnds(t *testing.T) {
 
 // What can never fit is refused here, in words, and the rest goes on.
 func TestTooLargeIsRefusedHere(t *testing.T) {
-	p, url := serve(t, provider.Options{})
+	p, url := serve(t, providertest.Options{})
 	big := strings.Replace(lineFor("big"), `"max_tokens":50`, `"max_tokens":5000`, 1)
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	o := runBatch(t, out, nil, "-in", write(t, big, lineFor("small")), "-base-url", url, "-tpm", "1000", "-charge", "settle")
@@ -245,7 +245,7 @@ func TestTooLargeIsRefusedHere(t *testing.T) {
 
 // A stream, and an error page that is no JSON, are kept as text.
 func TestBodiesThatAreNotJSON(t *testing.T) {
-	p, url := serve(t, provider.Options{StreamUsage: provider.UsageAlways})
+	p, url := serve(t, providertest.Options{StreamUsage: providertest.UsageAlways})
 	stream := strings.Replace(lineFor("s"), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	o := runBatch(t, out, nil, "-in", write(t, stream), "-base-url", url)
@@ -260,7 +260,7 @@ func TestBodiesThatAreNotJSON(t *testing.T) {
 
 // The key goes into the request and nowhere else.
 func TestKeyStaysPrivate(t *testing.T) {
-	_, url := serve(t, provider.Options{Key: "sk-canary"})
+	_, url := serve(t, providertest.Options{Key: "sk-canary"})
 	var stdout, stderr bytes.Buffer
 	env := func(k string) string {
 		if k == "TRIPMETER_API_KEY" {

@@ -31,8 +31,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -203,19 +203,19 @@ func newTransport(c *config, p *progress) (*transport.Transport, error) {
 
 // newBox is a provider in this process. It enforces the limits that were asked
 // for, so that one can see them kept.
-func newBox(c *config) (*provider.Provider, error) {
-	o := provider.Options{
-		Limits: provider.Limits{RPM: c.rpm, TPM: c.tpm, InputTPM: c.itpm, OutputTPM: c.otpm},
-		Charge: provider.Settle,
-		Output: provider.LogNormal(120, 0.8),
-		Latency: func(provider.Call) provider.Timing {
-			return provider.Timing{FirstByte: 200 * time.Millisecond, PerToken: 4 * time.Millisecond}
+func newBox(c *config) (*providertest.Provider, error) {
+	o := providertest.Options{
+		Limits: providertest.Limits{RPM: c.rpm, TPM: c.tpm, InputTPM: c.itpm, OutputTPM: c.otpm},
+		Charge: providertest.Settle,
+		Output: providertest.LogNormal(120, 0.8),
+		Latency: func(providertest.Call) providertest.Timing {
+			return providertest.Timing{FirstByte: 200 * time.Millisecond, PerToken: 4 * time.Millisecond}
 		},
 	}
-	if o.Limits == (provider.Limits{}) {
-		o.Limits = provider.Limits{RPM: 3000, TPM: 600_000}
+	if o.Limits == (providertest.Limits{}) {
+		o.Limits = providertest.Limits{RPM: 3000, TPM: 600_000}
 	}
-	return provider.New(o)
+	return providertest.New(o)
 }
 
 // noRedirect: a batch request has one answer, and a key must not travel on.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -32,18 +32,18 @@ const (
 	maxTokens = 400
 )
 
-func box() (*provider.Provider, provider.Options, error) {
-	o := provider.Options{
-		Limits:   provider.Limits{RPM: rpm, TPM: tpm},
+func box() (*providertest.Provider, providertest.Options, error) {
+	o := providertest.Options{
+		Limits:   providertest.Limits{RPM: rpm, TPM: tpm},
 		Capacity: capacity,
-		Charge:   provider.Settle,
-		Output:   provider.Uniform(40, 400),
-		Latency: func(provider.Call) provider.Timing {
-			return provider.Timing{FirstByte: 150 * time.Millisecond, PerToken: time.Millisecond}
+		Charge:   providertest.Settle,
+		Output:   providertest.Uniform(40, 400),
+		Latency: func(providertest.Call) providertest.Timing {
+			return providertest.Timing{FirstByte: 150 * time.Millisecond, PerToken: time.Millisecond}
 		},
 		ChunkTokens: 8,
 	}
-	p, err := provider.New(o)
+	p, err := providertest.New(o)
 	return p, o, err
 }
 
@@ -151,11 +151,11 @@ func ask(c *http.Client, i int) error {
 
 // used is what the limit that binds let through, of what it could have until
 // the last call was admitted.
-func used(p *provider.Provider) float64 {
+func used(p *providertest.Provider) float64 {
 	var calls, tokens int64
 	var last time.Duration
 	for _, e := range p.Ledger() {
-		if e.Outcome == provider.Served {
+		if e.Outcome == providertest.Served {
 			calls, tokens, last = calls+1, tokens+e.Settled.Total(), max(last, e.Since)
 		}
 	}
@@ -166,29 +166,29 @@ func used(p *provider.Provider) float64 {
 // ideal is when the last answer could have been there: the ledger says what each
 // served call cost, and the provider's own arithmetic when it could have been
 // admitted at the earliest. Calls that were given up count with the mean.
-func ideal(p *provider.Provider, o provider.Options) (float64, error) {
-	var costs []provider.Cost
+func ideal(p *providertest.Provider, o providertest.Options) (float64, error) {
+	var costs []providertest.Cost
 	var sum int64
 	for _, e := range p.Ledger() {
-		if e.Outcome == provider.Served {
-			costs = append(costs, provider.Cost{Prompt: e.Prompt, Cap: maxTokens, Output: e.Produced})
+		if e.Outcome == providertest.Served {
+			costs = append(costs, providertest.Cost{Prompt: e.Prompt, Cap: maxTokens, Output: e.Produced})
 			sum += e.Produced
 		}
 	}
 	for n := int64(len(costs)); n > 0 && len(costs) < requests; {
-		costs = append(costs, provider.Cost{Prompt: costs[0].Prompt, Cap: maxTokens, Output: sum / n})
+		costs = append(costs, providertest.Cost{Prompt: costs[0].Prompt, Cap: maxTokens, Output: sum / n})
 	}
-	admitted, err := provider.IdealSeconds(costs, o)
+	admitted, err := providertest.IdealSeconds(costs, o)
 	if err != nil || len(costs) == 0 {
 		return 0, err
 	}
-	last := o.Latency(provider.Call{})
+	last := o.Latency(providertest.Call{})
 	return admitted + (last.FirstByte + time.Duration(costs[len(costs)-1].Output)*last.PerToken).Seconds(), nil
 }
 
 // watch shows how far a client is, on one line of a terminal or now and then a
 // line elsewhere.
-func watch(name string, w io.Writer, p *provider.Provider) (stop func()) {
+func watch(name string, w io.Writer, p *providertest.Provider) (stop func()) {
 	terminal := false
 	if f, ok := w.(*os.File); ok {
 		if i, err := f.Stat(); err == nil {

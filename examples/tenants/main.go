@@ -19,8 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -107,9 +107,9 @@ var tenants = []struct {
 
 // run lets all tenants make all their calls at once.
 func run(w io.Writer) error {
-	accounts := map[string]*provider.Provider{}
+	accounts := map[string]*providertest.Provider{}
 	for _, t := range tenants {
-		p, err := provider.New(provider.Options{Key: t.key, Limits: provider.Limits{RPM: 600}, Capacity: 2 * time.Second, Output: provider.Constant(3)})
+		p, err := providertest.New(providertest.Options{Key: t.key, Limits: providertest.Limits{RPM: 600}, Capacity: 2 * time.Second, Output: providertest.Constant(3)})
 		if err != nil {
 			return err
 		}

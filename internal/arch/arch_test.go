@@ -31,10 +31,10 @@ var rooms = []struct {
 	{"transport", []string{"limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal"}, "connects the rooms"},
 	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
 	{"internal/refusal", nil, "a leaf: the one reading of error bodies"},
-	{"internal/provider", nil, "shares no code with what it is to contradict"},
+	{"providertest", nil, "shares no code with what it is to contradict"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "internal/provider", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {

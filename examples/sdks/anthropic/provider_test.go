@@ -8,17 +8,17 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // What the SDK accepts is what a provider sends: this is a test of the provider
 // in the box, without tripmeter.
 
 // plain is a client of the provider, with nothing between.
-func plain(t *testing.T, o provider.Options) (*provider.Provider, *http.Client) {
+func plain(t *testing.T, o providertest.Options) (*providertest.Provider, *http.Client) {
 	t.Helper()
 	o.Key = "k"
-	p, err := provider.New(o)
+	p, err := providertest.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func plain(t *testing.T, o provider.Options) (*provider.Provider, *http.Client) 
 }
 
 func TestAnthropic(t *testing.T) {
-	p, hc := plain(t, provider.Options{Output: provider.Constant(7), Dialect: provider.AnthropicHeaders})
+	p, hc := plain(t, providertest.Options{Output: providertest.Constant(7), Dialect: providertest.AnthropicHeaders})
 	c := anthropic.NewClient(option.WithAPIKey("k"), option.WithHTTPClient(hc), option.WithBaseURL("http://box/"), option.WithMaxRetries(0))
 	ctx := context.Background()
 	mp := anthropic.MessageNewParams{Model: "claude-haiku-4-5", MaxTokens: 100, System: []anthropic.TextBlockParam{{Text: "abcd"}},
@@ -45,13 +45,13 @@ func TestAnthropic(t *testing.T) {
 	if s.Err() != nil || acc.Usage.OutputTokens != 7 || acc.Content[0].Text != m.Content[0].Text || acc.StopReason != "end_turn" {
 		t.Fatalf("%v %+v", s.Err(), acc)
 	}
-	p.Script(provider.Step{Kind: provider.Overloaded})
+	p.Script(providertest.Step{Kind: providertest.Overloaded})
 	_, err = c.Messages.New(ctx, mp)
 	var ae *anthropic.Error
 	if !errors.As(err, &ae) || ae.StatusCode != 529 {
 		t.Fatal(err)
 	}
-	p.Script(provider.Step{Kind: provider.StreamError, Chunks: 2})
+	p.Script(providertest.Step{Kind: providertest.StreamError, Chunks: 2})
 	s = c.Messages.NewStreaming(ctx, mp)
 	for s.Next() {
 	}

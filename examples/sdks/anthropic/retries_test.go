@@ -12,8 +12,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -24,10 +24,10 @@ var hello = anthropic.MessageNewParams{
 }
 
 // client is an SDK client over a Transport over a provider without a socket.
-func client(t *testing.T, p provider.Options, o transport.Options, more ...option.RequestOption) (anthropic.Client, *provider.Provider, *transport.Transport) {
+func client(t *testing.T, p providertest.Options, o transport.Options, more ...option.RequestOption) (anthropic.Client, *providertest.Provider, *transport.Transport) {
 	t.Helper()
-	p.Key, p.Dialect = box.Key, provider.AnthropicHeaders
-	b, err := provider.New(p)
+	p.Key, p.Dialect = box.Key, providertest.AnthropicHeaders
+	b, err := providertest.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,14 +60,14 @@ func TestRetryLayers(t *testing.T) {
 		{"the SDK alone", 1, false, nil, 3, 3},
 		{"neither", 1, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 1},
 	} {
-		for _, kind := range []provider.Kind{provider.Refuse, provider.Overloaded} {
+		for _, kind := range []providertest.Kind{providertest.Refuse, providertest.Overloaded} {
 			t.Run(c.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var n box.Count
-					client, p, _ := client(t, provider.Options{},
+					client, p, _ := client(t, providertest.Options{},
 						transport.Options{RPM: 600, InputTPM: 80_000, OutputTPM: 20_000, Attempts: c.attempts, StopSDKRetries: c.stop, Trace: n.Trace()}, c.sdk...)
 					for range 20 {
-						p.Script(provider.Step{Kind: kind, RetryAfter: 20 * time.Second})
+						p.Script(providertest.Step{Kind: kind, RetryAfter: 20 * time.Second})
 					}
 					_, err := client.Messages.New(t.Context(), hello)
 					var refused *anthropic.Error
@@ -104,7 +104,7 @@ func TestNotSent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n box.Count
-				client, p, _ := client(t, provider.Options{}, transport.Options{OutputTPM: 20, Trace: n.Trace()}, c.sdk...)
+				client, p, _ := client(t, providertest.Options{}, transport.Options{OutputTPM: 20, Trace: n.Trace()}, c.sdk...)
 				_, err := client.Messages.New(t.Context(), hello)
 				if !errors.Is(err, limit.ErrTooLarge) {
 					t.Fatalf("%v, want ErrTooLarge", err)
@@ -134,8 +134,8 @@ func TestLongRetryAfter(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, p, _ := client(t, provider.Options{}, transport.Options{}, c.sdk...)
-				p.Script(provider.Step{Kind: provider.Refuse, RetryAfter: time.Hour})
+				client, p, _ := client(t, providertest.Options{}, transport.Options{}, c.sdk...)
+				p.Script(providertest.Step{Kind: providertest.Refuse, RetryAfter: time.Hour})
 				start := time.Now()
 				_, err := client.Messages.New(t.Context(), hello)
 				took := time.Since(start)
@@ -152,7 +152,7 @@ func TestLongRetryAfter(t *testing.T) {
 func TestStreamGivesItsPlaceBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n box.Count
-		client, _, rt := client(t, provider.Options{Output: provider.Constant(30)}, transport.Options{MaxInFlight: 1, Trace: n.Trace()})
+		client, _, rt := client(t, providertest.Options{Output: providertest.Constant(30)}, transport.Options{MaxInFlight: 1, Trace: n.Trace()})
 		whole := client.Messages.NewStreaming(t.Context(), hello)
 		for whole.Next() {
 		}

@@ -6,17 +6,17 @@ import (
 	"testing"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // What the SDK accepts is what a provider sends: this is a test of the provider
 // in the box, without tripmeter.
 
 // plain is a client of the provider, with nothing between.
-func plain(t *testing.T, o provider.Options) (*provider.Provider, *http.Client) {
+func plain(t *testing.T, o providertest.Options) (*providertest.Provider, *http.Client) {
 	t.Helper()
 	o.Key = "k"
-	p, err := provider.New(o)
+	p, err := providertest.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func plain(t *testing.T, o provider.Options) (*provider.Provider, *http.Client) 
 }
 
 func TestGoOpenAI(t *testing.T) {
-	_, hc := plain(t, provider.Options{Output: provider.Constant(7)})
+	_, hc := plain(t, providertest.Options{Output: providertest.Constant(7)})
 	cfg := openai.DefaultConfig("k")
 	cfg.HTTPClient, cfg.BaseURL = hc, "http://box/v1"
 	c := openai.NewClientWithConfig(cfg)

@@ -8,7 +8,7 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -39,7 +39,7 @@ func TestNoRetriesOfItsOwn(t *testing.T) {
 // leaves the body open: the place in flight comes back with Close.
 func TestStreamGivesItsPlaceBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := provider.New(provider.Options{Key: box.Key, Output: provider.Constant(30)})
+		p, err := providertest.New(providertest.Options{Key: box.Key, Output: providertest.Constant(30)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,17 +9,17 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // What the SDK accepts is what a provider sends: this is a test of the provider
 // in the box, without tripmeter.
 
 // plain is a client of the provider, with nothing between.
-func plain(t *testing.T, o provider.Options) (*provider.Provider, *http.Client) {
+func plain(t *testing.T, o providertest.Options) (*providertest.Provider, *http.Client) {
 	t.Helper()
 	o.Key = "k"
-	p, err := provider.New(o)
+	p, err := providertest.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func plain(t *testing.T, o provider.Options) (*provider.Provider, *http.Client) 
 }
 
 func TestOpenAI(t *testing.T) {
-	_, hc := plain(t, provider.Options{Output: provider.Constant(7)})
+	_, hc := plain(t, providertest.Options{Output: providertest.Constant(7)})
 	c := openai.NewClient(option.WithAPIKey("k"), option.WithHTTPClient(hc), option.WithBaseURL("http://box/v1/"))
 	ctx := context.Background()
 	cp := openai.ChatCompletionNewParams{Model: "gpt-4o-mini", N: openai.Int(2),
@@ -91,7 +91,7 @@ func TestOpenAI(t *testing.T) {
 }
 
 func TestOpenAIRefused(t *testing.T) {
-	p, hc := plain(t, provider.Options{Limits: provider.Limits{RPM: 60}, StartSpent: 100})
+	p, hc := plain(t, providertest.Options{Limits: providertest.Limits{RPM: 60}, StartSpent: 100})
 	c := openai.NewClient(option.WithAPIKey("k"), option.WithHTTPClient(hc), option.WithBaseURL("http://box/v1/"), option.WithMaxRetries(0))
 	_, err := c.Chat.Completions.New(context.Background(), openai.ChatCompletionNewParams{Model: "m", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hi")}})
 	var ae *openai.Error

@@ -12,8 +12,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
-	"github.com/tripmeter/tripmeter/internal/provider"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -24,10 +24,10 @@ var hello = openai.ChatCompletionNewParams{
 }
 
 // client is an SDK client over a Transport over a provider without a socket.
-func client(t *testing.T, p provider.Options, o transport.Options, more ...option.RequestOption) (openai.Client, *provider.Provider, *transport.Transport) {
+func client(t *testing.T, p providertest.Options, o transport.Options, more ...option.RequestOption) (openai.Client, *providertest.Provider, *transport.Transport) {
 	t.Helper()
 	p.Key = box.Key
-	b, err := provider.New(p)
+	b, err := providertest.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +63,9 @@ func TestRetryLayers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n box.Count
-				client, p, _ := client(t, provider.Options{}, transport.Options{RPM: 600, TPM: 100_000, Attempts: c.attempts, StopSDKRetries: c.stop, Trace: n.Trace()}, c.sdk...)
+				client, p, _ := client(t, providertest.Options{}, transport.Options{RPM: 600, TPM: 100_000, Attempts: c.attempts, StopSDKRetries: c.stop, Trace: n.Trace()}, c.sdk...)
 				for range 20 {
-					p.Script(provider.Step{Kind: provider.Refuse, RetryAfter: 3 * time.Second})
+					p.Script(providertest.Step{Kind: providertest.Refuse, RetryAfter: 3 * time.Second})
 				}
 				_, err := client.Chat.Completions.New(t.Context(), hello)
 				var refused *openai.Error
@@ -101,7 +101,7 @@ func TestNotSent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n box.Count
-				client, p, _ := client(t, provider.Options{}, transport.Options{TPM: 20, Trace: n.Trace()}, c.sdk...)
+				client, p, _ := client(t, providertest.Options{}, transport.Options{TPM: 20, Trace: n.Trace()}, c.sdk...)
 				_, err := client.Chat.Completions.New(t.Context(), hello)
 				if !errors.Is(err, limit.ErrTooLarge) {
 					t.Fatalf("%v, want ErrTooLarge", err)
@@ -121,7 +121,7 @@ func TestNotSent(t *testing.T) {
 // would outlast it is refused before anything is sent.
 func TestTimeoutCoversTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, p, _ := client(t, provider.Options{}, transport.Options{RPM: 1}, option.WithMaxRetries(0))
+		client, p, _ := client(t, providertest.Options{}, transport.Options{RPM: 1}, option.WithMaxRetries(0))
 		if _, err := client.Chat.Completions.New(t.Context(), hello); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestTimeoutCoversTheLine(t *testing.T) {
 func TestStreamGivesItsPlaceBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n box.Count
-		client, _, rt := client(t, provider.Options{Output: provider.Constant(30)}, transport.Options{MaxInFlight: 1, Trace: n.Trace()})
+		client, _, rt := client(t, providertest.Options{Output: providertest.Constant(30)}, transport.Options{MaxInFlight: 1, Trace: n.Trace()})
 		params := hello
 		params.StreamOptions.IncludeUsage = openai.Bool(true)
 

@@ -10,7 +10,7 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 // Key is the key that the servers accept. No program prints it.
@@ -21,24 +21,24 @@ const firstWait = 50 * time.Millisecond
 // A Box is a provider that listens.
 type Box struct {
 	URL string // without a slash at its end
-	*provider.Provider
+	*providertest.Provider
 	server *httptest.Server
 }
 
 // Open starts a provider that speaks the OpenAI and Anthropic APIs, allows 600
 // requests and 100,000 tokens a minute, and answers with three tokens.
 func Open() (*Box, error) {
-	p, err := provider.New(provider.Options{
+	p, err := providertest.New(providertest.Options{
 		Key:        Key,
-		Limits:     provider.Limits{RPM: 600, TPM: 100_000},
-		Charge:     provider.Settle,
-		RetryAfter: provider.RetryAfterFraction,
-		Output:     provider.Constant(3),
+		Limits:     providertest.Limits{RPM: 600, TPM: 100_000},
+		Charge:     providertest.Settle,
+		RetryAfter: providertest.RetryAfterFraction,
+		Output:     providertest.Constant(3),
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.Script(provider.Step{Kind: provider.Refuse, RetryAfter: firstWait})
+	p.Script(providertest.Step{Kind: providertest.Refuse, RetryAfter: firstWait})
 	s := httptest.NewServer(p)
 	return &Box{s.URL, p, s}, nil
 }

@@ -1,4 +1,4 @@
-package provider
+package providertest
 
 import (
 	"math/rand/v2"

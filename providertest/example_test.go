@@ -1,4 +1,4 @@
-package provider_test
+package providertest_test
 
 import (
 	"fmt"
@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tripmeter/tripmeter/internal/provider"
+	"github.com/tripmeter/tripmeter/providertest"
 )
 
 func Example() {
-	p, err := provider.New(provider.Options{
-		Limits: provider.Limits{RPM: 1},
+	p, err := providertest.New(providertest.Options{
+		Limits: providertest.Limits{RPM: 1},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -40,8 +40,8 @@ func Example() {
 }
 
 func ExampleProvider_Script() {
-	p, _ := provider.New(provider.Options{})
-	p.Script(provider.Step{Kind: provider.InsufficientQuota}, provider.Step{Kind: provider.ResetAfter})
+	p, _ := providertest.New(providertest.Options{})
+	p.Script(providertest.Step{Kind: providertest.InsufficientQuota}, providertest.Step{Kind: providertest.ResetAfter})
 	client := &http.Client{Transport: p.RoundTripper()}
 	for range 3 {
 		res, err := client.Post("http://box/v1/completions", "application/json", strings.NewReader(`{"model":"m","prompt":"x"}`))
@@ -59,8 +59,8 @@ func ExampleProvider_Script() {
 }
 
 func ExampleIdealSeconds() {
-	calls := []provider.Cost{{Prompt: 500, Cap: 500}, {Prompt: 500, Cap: 500}, {Prompt: 500, Cap: 500}}
-	seconds, err := provider.IdealSeconds(calls, provider.Options{Limits: provider.Limits{TPM: 1000}})
+	calls := []providertest.Cost{{Prompt: 500, Cap: 500}, {Prompt: 500, Cap: 500}, {Prompt: 500, Cap: 500}}
+	seconds, err := providertest.IdealSeconds(calls, providertest.Options{Limits: providertest.Limits{TPM: 1000}})
 	fmt.Println(seconds, err)
 	// Output: 120 <nil>
 }

@@ -1,4 +1,4 @@
-// Package provider is a provider in the box: an HTTP server in the shape of
+// Package providertest is a provider in the box: an HTTP server in the shape of
 // the OpenAI and Anthropic APIs that enforces its limits and keeps its own
 // ledger.
 //
@@ -41,4 +41,4 @@
 // [Provider.Script] queues answers that a healthy provider would not give:
 // refusals with and without headers, an exhausted account, 500, 503 and 529,
 // cut connections, silence, a stream that stops or turns into an error.
-package provider
+package providertest

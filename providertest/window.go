@@ -1,4 +1,4 @@
-package provider
+package providertest
 
 // fixed counts what is charged between two multiples of window on the wall
 // clock; start is the wall clock, in ns since 1970, at instant 0.
