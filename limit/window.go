@@ -110,10 +110,10 @@ type Window struct {
 	law   Law
 	rate  Rate
 	n     int64
-	w     uint64 // window in nanoseconds, and grains to a unit
-	at    int64  // the last instant
-	panes panes  // ShapeFixed, ShapeTwoWindows, ShapeSliding
-	log   *log   // ShapeLog, ShapeSliding
+	w     uint64  // window in nanoseconds, and grains to a unit
+	at    int64   // the last instant
+	panes panes   // ShapeFixed, ShapeTwoWindows, ShapeSliding
+	log   *useLog // ShapeLog, ShapeSliding
 }
 
 // NewWindow returns a window at instant 0 in which nothing was used. The largest

@@ -10,10 +10,10 @@ const logSlots = 511
 // now may speak of an instant a window ago, when what is older still counted.
 const logRing = 1024
 
-// log is what was charged, by time, in slots. Sums over any run of slots, and
+// useLog is what was charged, by time, in slots. Sums over any run of slots, and
 // the slot in which a sum is reached, are found in O(log n) by a tree of partial
 // sums (Fenwick).
-type log struct {
+type useLog struct {
 	span int64 // how long a charge counts, nanoseconds
 	grid int64 // length of a slot, nanoseconds
 	head int64 // the newest slot; slots are numbered from instant 0
@@ -28,14 +28,14 @@ type logCell struct {
 	units int64
 }
 
-func newLog(span int64) *log {
-	return &log{span: span, grid: (span + logSlots - 1) / logSlots}
+func newLog(span int64) *useLog {
+	return &useLog{span: span, grid: (span + logSlots - 1) / logSlots}
 }
 
-func (g *log) at(slot int64) *logCell { return &g.cell[uint64(slot)%logRing] }
+func (g *useLog) at(slot int64) *logCell { return &g.cell[uint64(slot)%logRing] }
 
 // add changes the tree at a slot.
-func (g *log) add(slot, units int64) {
+func (g *useLog) add(slot, units int64) {
 	g.sum += units
 	for i := uint64(slot)%logRing + 1; i <= logRing; i += i & -i {
 		g.tree[i] += units
@@ -43,7 +43,7 @@ func (g *log) add(slot, units int64) {
 }
 
 // below is the sum of the cells at ring positions before i.
-func (g *log) below(i uint64) (sum int64) {
+func (g *useLog) below(i uint64) (sum int64) {
 	for ; i > 0; i &= i - 1 {
 		sum += g.tree[i]
 	}
@@ -51,10 +51,10 @@ func (g *log) below(i uint64) (sum int64) {
 }
 
 // oldest is the oldest slot that is kept.
-func (g *log) oldest() int64 { return max(0, g.head-logRing+1) }
+func (g *useLog) oldest() int64 { return max(0, g.head-logRing+1) }
 
 // from is the sum of the slots from that one to the newest.
-func (g *log) from(slot int64) int64 {
+func (g *useLog) from(slot int64) int64 {
 	slot = max(slot, g.oldest())
 	if slot > g.head {
 		return 0
@@ -67,7 +67,7 @@ func (g *log) from(slot int64) int64 {
 }
 
 // since is what was charged after instant t.
-func (g *log) since(t int64) int64 {
+func (g *useLog) since(t int64) int64 {
 	if t < 0 {
 		return g.from(0)
 	}
@@ -80,10 +80,10 @@ func (g *log) since(t int64) int64 {
 }
 
 // used is what counts at instant now.
-func (g *log) used(now int64) int64 { return g.since(now - g.span) }
+func (g *useLog) used(now int64) int64 { return g.since(now - g.span) }
 
 // reach moves the newest slot on to that one, which drops the oldest ones.
-func (g *log) reach(slot int64) {
+func (g *useLog) reach(slot int64) {
 	if slot-g.head >= logRing {
 		g.cell, g.tree, g.sum, g.head = [logRing]logCell{}, [logRing + 1]int64{}, 0, slot
 		return
@@ -98,7 +98,7 @@ func (g *log) reach(slot int64) {
 }
 
 // charge enters units used at instant t.
-func (g *log) charge(t, units int64) {
+func (g *useLog) charge(t, units int64) {
 	slot := t / g.grid
 	if t < 0 || slot < g.oldest() {
 		return // forgotten
@@ -111,7 +111,7 @@ func (g *log) charge(t, units int64) {
 }
 
 // refund gives back what was charged at instant t, as far as it is there.
-func (g *log) refund(t, units int64) {
+func (g *useLog) refund(t, units int64) {
 	slot := t / g.grid
 	if t < 0 || slot < g.oldest() || slot > g.head {
 		return
@@ -126,7 +126,7 @@ func (g *log) refund(t, units int64) {
 // first, each as early as it can. The x-th unit to be given back is one of those
 // used now, in their order; then those that went at start; then what went into
 // the place of the (x-limit)-th, one span later.
-func (g *log) wait(start, ahead, cost, limit int64) int64 {
+func (g *useLog) wait(start, ahead, cost, limit int64) int64 {
 	used := g.used(start)
 	x := ahead + cost - (limit - used)
 	if x <= 0 {
@@ -146,7 +146,7 @@ func (g *log) wait(start, ahead, cost, limit int64) int64 {
 
 // given is the instant by which x of the units that count at start are given
 // back, for an x from 1 to those.
-func (g *log) given(start, x int64) int64 {
+func (g *useLog) given(start, x int64) int64 {
 	// The sum of the kept slots up to the wanted one, in ring order from the
 	// oldest kept slot on, is what does not count any more, plus x.
 	x += g.from(g.oldest()) - g.used(start)
@@ -162,4 +162,22 @@ func (g *log) given(start, x int64) int64 {
 		}
 	}
 	return later(g.cell[pos].at, g.span)
+}
+
+// latest is the latest charge in the slot of instant t, 0 if there is none.
+func (g *useLog) latest(t int64) int64 {
+	if slot := t / g.grid; slot >= g.oldest() && slot <= g.head {
+		return g.at(slot).at
+	}
+	return 0
+}
+
+// undo takes back a charge made at instant t, before which the slot's latest was
+// that.
+func (g *useLog) undo(t, units, latest int64) {
+	if units <= 0 {
+		return
+	}
+	g.refund(t, units)
+	g.at(t / g.grid).at = latest
 }
