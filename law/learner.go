@@ -1,0 +1,559 @@
+package law
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// Forgotten is how long nothing is believed of a limit after its law was given up.
+const Forgotten = 10 * time.Minute
+
+// A Count is a number that an answer may state.
+type Count struct {
+	N  int64
+	OK bool // false: not stated, or unreadable
+}
+
+// A Span is a time that an answer may state.
+type Span struct {
+	D  time.Duration
+	OK bool // false: not stated, or unreadable
+}
+
+// Options say what is known of a limit beforehand. Zero means unset.
+type Options struct {
+	// Window is the limit's window. 0 is a minute.
+	Window time.Duration
+
+	// Known is a law that recorded traffic has shown, believed from the start.
+	// Shape 0 is none. Why says where it is from.
+	Known limit.Law
+	Why   string
+
+	// Unsure is how far the debit of a call may be wrong, in per cent. Requests
+	// are counted exactly: 0. Tokens that are estimated: 25.
+	Unsure int64
+
+	// Before: what remains is read before the call's own debit.
+	Before bool
+}
+
+// A Mark is what the books of each law held at one instant. It is kept with a
+// call and handed back with what the call's answer says.
+type Mark struct {
+	at    time.Time
+	n     int64 // the limit then
+	epoch int   // of the books
+	spent int64 // own charges ever
+	own   int64
+	used  [books]int64 // by each window, units, rounded up
+	edge  [books]int64 // when its window began, nanoseconds from the base
+	fresh [books]int64 // charged since that edge
+}
+
+// Evidence is what one answer says of one limit.
+type Evidence struct {
+	Mark      Mark // from Charged at sending, or from Mark where the answer speaks of its end
+	Answered  time.Time
+	Limit     Count
+	Remaining Count
+	Reset     Span          // from Answered on
+	Precise   time.Duration // the unit in which Reset is written; 0 is a millisecond
+	Refused   bool
+	Room      bool // of a refused call: the books of the law had room for it
+}
+
+// A Belief is the law that is believed of a limit.
+type Belief struct {
+	Law      limit.Law     // Law.Edge is from Base
+	Base     time.Time     // the instant that Law.Edge is counted from
+	Limit    int64         // units in Window; 0 is not known
+	Window   time.Duration //
+	Capacity int64         // the most that was shown to be there at once, less 0.25 s of refill
+	Since    time.Time     // when it began, or was given up
+	Why      string        // for people
+	Until    time.Time     // given up: nothing is believed before that
+}
+
+// Edge is an instant at which a window begins, for a law that has one.
+func (b Belief) Edge() time.Time { return b.Base.Add(b.Law.Edge) }
+
+// String reads like "bucket: 500 in 1m0s, since 12:00:00: reset is missing / rate on 3 answers".
+func (b Belief) String() string {
+	return fmt.Sprintf("%v: %d in %v, since %s: %s", b.Law.Shape, b.Limit, b.Window, b.Since.Format(time.TimeOnly), b.Why)
+}
+
+// The windows whose books are kept, to see which of them foretells what remains.
+const (
+	aLog = iota
+	weightedFromFirst
+	fixedFromFirst
+	weightedFromClock
+	fixedFromClock
+	weightedFromReset // these two once answers agree on an instant
+	fixedFromReset
+	books
+)
+
+// A Learner learns the law of one limit. Its methods take instants and must not
+// be called by several goroutines at once. The zero Learner is not usable; call
+// [New].
+type Learner struct {
+	o      Options
+	base   time.Time
+	belief Belief
+
+	n       int64 // the limit
+	shown   int64 // the largest balance shown
+	spent   int64
+	epoch   int
+	windows [books]*limit.Window
+	fresh   [books]int64 // charged since the edge of each
+	edge    [books]int64
+
+	last struct { // the newest reading, by sending
+		ok        bool
+		mark      Mark
+		remaining int64
+	}
+	resets resets
+	votes  votes
+	pairs  [books]fit
+	struck struct {
+		n  int
+		at time.Time
+	}
+}
+
+// votes are answers, or pairs of them, that only one kind of law explains.
+type votes struct {
+	byReset, byRise int // a bucket
+	still           int // a window
+	against         int // a reset that is not missing / rate
+}
+
+// fit is how a window's books did on pairs on which the windows differ.
+type fit struct {
+	hits, misses int
+	edges        int // edges that passed as foretold
+}
+
+// memory is how many pairs or answers count in full. What is older fades, since
+// laws change on live services, and the first pairs do not know what was used
+// before them.
+const memory = 16
+
+func (f *fit) fade() {
+	if f.hits+f.misses >= memory {
+		f.hits, f.misses = f.hits/2, f.misses/2
+	}
+}
+
+func (v *votes) fade() {
+	if v.byReset+v.against >= memory {
+		v.byReset, v.against = v.byReset/2, v.against/2
+	}
+	if v.byRise+v.still >= memory {
+		v.byRise, v.still = v.byRise/2, v.still/2
+	}
+}
+
+// New returns a learner for one limit.
+func New(o Options) *Learner {
+	if o.Window <= 0 {
+		o.Window = time.Minute
+	}
+	return &Learner{o: o}
+}
+
+func (l *Learner) start(at time.Time) {
+	if !l.base.IsZero() {
+		return
+	}
+	l.base = at
+	l.belief = Belief{Base: at, Window: l.o.Window, Since: at, Why: "nothing is known yet"}
+	if l.o.Known.Shape != limit.ShapeUnknown {
+		l.belief.Law, l.belief.Why = l.o.Known, l.o.Why
+	}
+}
+
+// Belief is what is believed now.
+func (l *Learner) Belief() Belief { return l.belief }
+
+// Charged enters units of a call that leaves at an instant, and returns what the
+// books hold with it. Units below zero take back what was charged at that instant.
+func (l *Learner) Charged(at time.Time, units int64) Mark {
+	l.start(at)
+	l.spent += units
+	t := max(0, at.Sub(l.base))
+	for i, w := range l.windows {
+		switch {
+		case w == nil:
+		case units < 0:
+			w.Return(t, -units)
+		default:
+			l.roll(i, at)
+			w.Charge(t, units)
+		}
+		l.fresh[i] += units
+	}
+	m := l.Mark(at)
+	m.own = max(0, units)
+	return m
+}
+
+// Mark returns what the books hold at an instant.
+func (l *Learner) Mark(at time.Time) Mark {
+	l.start(at)
+	m := Mark{at: at, n: l.n, epoch: l.epoch, spent: l.spent}
+	for i, w := range l.windows {
+		if w == nil {
+			continue
+		}
+		l.roll(i, at)
+		w.Charge(max(0, at.Sub(l.base)), 0)
+		m.used[i] = l.n - w.Credit()
+		m.edge[i], m.fresh[i] = l.edge[i], l.fresh[i]
+	}
+	return m
+}
+
+// roll follows the edges of a window.
+func (l *Learner) roll(i int, at time.Time) {
+	w, t := l.windows[i], int64(max(0, at.Sub(l.base)))
+	if w.Law().FirstCall {
+		w.Charge(time.Duration(t), 0)
+		if t-l.edge[i] >= int64(l.o.Window) && w.Credit() == l.n {
+			l.edge[i], l.fresh[i] = t, 0
+		}
+	}
+	edge := int64(w.Law().Edge)
+	if w.Law().FirstCall {
+		edge = l.edge[i]
+	}
+	past := (t - edge) % int64(l.o.Window)
+	if past < 0 {
+		past += int64(l.o.Window)
+	}
+	if now := t - past; now > l.edge[i] {
+		l.edge[i], l.fresh[i] = now, 0
+	}
+}
+
+// open begins the books of the windows anew, for a limit of n.
+func (l *Learner) open(n int64, at time.Time, used int64) {
+	l.n = n
+	l.epoch++
+	clock := time.Duration(l.base.Truncate(l.o.Window).Sub(l.base))
+	for i, law := range [...]limit.Law{
+		aLog:              {Shape: limit.ShapeLog},
+		weightedFromFirst: {Shape: limit.ShapeTwoWindows, FirstCall: true},
+		fixedFromFirst:    {Shape: limit.ShapeFixed, FirstCall: true},
+		weightedFromClock: {Shape: limit.ShapeTwoWindows, Edge: clock},
+		fixedFromClock:    {Shape: limit.ShapeFixed, Edge: clock},
+	} {
+		l.begin(i, law, at, used)
+	}
+	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
+	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+}
+
+func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
+	w, err := limit.NewWindow(limit.Rate{N: l.n, Window: l.o.Window}, law)
+	if err != nil {
+		return // an impossible limit teaches nothing
+	}
+	t := max(0, at.Sub(l.base))
+	l.windows[i], l.edge[i], l.fresh[i] = w, 0, 0
+	if law.FirstCall {
+		l.edge[i] = int64(t)
+	}
+	l.roll(i, at)
+	w.Charge(t, used)
+	l.fresh[i] = used
+}
+
+// Saw takes in what an answer says, and returns what is believed then and whether
+// that is another law than before.
+func (l *Learner) Saw(e Evidence) (b Belief, changed bool) {
+	l.start(e.Answered)
+	before := l.belief.Law
+	switch {
+	case e.Refused:
+		l.refused(e)
+	case !e.Remaining.OK || !e.Limit.OK || e.Limit.N <= 0 || e.Limit.N > limit.MaxUnits ||
+		e.Remaining.N < 0 || e.Remaining.N > e.Limit.N:
+	default:
+		l.read(e)
+		l.conclude(e.Answered)
+	}
+	return l.belief, l.belief.Law != before
+}
+
+// refused strikes the law whose books had room. Calls that left before the last
+// strike were under way then: they say nothing new.
+func (l *Learner) refused(e Evidence) {
+	if !e.Room || l.belief.Law.Shape == limit.ShapeUnknown {
+		return
+	}
+	if l.struck.n > 0 && !e.Mark.at.After(l.struck.at) {
+		return
+	}
+	l.struck.n++
+	l.struck.at = e.Answered
+	if l.struck.n < 2 {
+		return
+	}
+	old := l.belief.Law.Shape
+	l.belief.Law = limit.Law{}
+	l.belief.Since, l.belief.Until = e.Answered, e.Answered.Add(Forgotten)
+	l.belief.Why = fmt.Sprintf("%v was given up: refused twice although its books had room", old)
+	l.struck.n = 0
+	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.o.Known = limit.Law{} // what was recorded once holds no more
+}
+
+// read compares a reading with the one before it.
+func (l *Learner) read(e Evidence) {
+	n, m := e.Limit.N, e.Mark
+	own := m.own
+	if l.o.Before {
+		own = 0
+	}
+	left := e.Remaining.N + own
+	l.belief.Limit = n
+	if n != l.n {
+		l.shown = 0
+		l.open(n, m.at, max(m.own, n-e.Remaining.N))
+	}
+	l.shown = max(l.shown, min(left, n))
+	l.belief.Capacity = max(1, min(n, l.shown-limit.Rate{N: n, Window: l.o.Window}.In(250*time.Millisecond)))
+	l.votes.fade()
+	l.byReset(e)
+	if m.epoch != l.epoch || m.n != n {
+		return // sent before the books began
+	}
+	remaining := e.Remaining.N
+	if l.o.Before {
+		remaining = max(0, remaining-m.own) // as it is after the call
+	}
+	if l.last.ok && m.at.Before(l.last.mark.at) {
+		return // out of order
+	}
+	if l.last.ok && m.at.Sub(l.last.mark.at) <= 2*l.o.Window {
+		l.compare(m, remaining)
+	}
+	l.last.ok, l.last.mark, l.last.remaining = true, m, remaining
+}
+
+// byReset asks whether the reset is the time a bucket takes to fill, and whether
+// answers agree on the instant.
+func (l *Learner) byReset(e Evidence) {
+	if !e.Reset.OK || e.Reset.D <= 0 || e.Reset.D > 2*l.o.Window {
+		return
+	}
+	grain := max(e.Precise, time.Millisecond)
+	missing := l.n - e.Remaining.N
+	full := time.Duration(float64(missing) / float64(l.n) * float64(l.o.Window))
+	if full >= 2*grain || missing == 1 && full >= grain {
+		off := full - e.Reset.D
+		// Rounded down, and what went while the answer was under way.
+		if slack := grain + 2*time.Millisecond + full/50; off >= -slack && off <= slack+e.Answered.Sub(e.Mark.at)/8 {
+			l.votes.byReset++
+		} else if missing > 1 {
+			l.votes.against++
+		}
+	}
+	if l.resets.saw(e.Answered.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain) && l.windows[fixedFromReset] == nil {
+		edge := l.resets.edge.Sub(l.base) + grain/2
+		used := l.n - e.Remaining.N
+		l.begin(weightedFromReset, limit.Law{Shape: limit.ShapeTwoWindows, Edge: edge}, e.Mark.at, used)
+		l.begin(fixedFromReset, limit.Law{Shape: limit.ShapeFixed, Edge: edge}, e.Mark.at, used)
+		l.epoch++ // marks of before know nothing of them
+		l.last.ok = false
+	}
+	if l.resets.constant() {
+		l.votes.byReset, l.votes.against = 0, 0
+	}
+}
+
+// compare asks, of two readings and what was charged between, which law explains
+// the second by the first.
+func (l *Learner) compare(m Mark, remaining int64) {
+	p := &l.last.mark
+	dt, spent := m.at.Sub(p.at), m.spent-p.spent
+	refill := limit.Rate{N: l.n, Window: l.o.Window}
+	tol := 1 + max(spent, -spent)*l.o.Unsure/100
+	jitter := refill.In(150 * time.Millisecond)
+	bucket := min(l.n-m.own, l.last.remaining+refill.In(dt)-spent)
+	still := l.last.remaining - spent
+
+	// A bucket or a window? Where a window has given something back, by any of its
+	// books, standing still is not what it foretells.
+	quiet := true
+	var foretold [books]int64
+	for i, w := range l.windows {
+		if w == nil || m.epoch != p.epoch {
+			continue
+		}
+		foretold[i] = l.last.remaining + p.used[i] - m.used[i]
+		if m.edge[i] != p.edge[i] && i != aLog && w.Law().Shape == limit.ShapeFixed {
+			// A window before this one is gone, with what others used in it.
+			foretold[i] = l.n - m.fresh[i]
+		}
+		if abs(foretold[i]-still) > tol {
+			quiet = false
+		}
+	}
+	if wide := bucket - still; wide > 3*(tol+jitter) && quiet {
+		switch {
+		case abs(remaining-bucket) <= tol+jitter:
+			l.votes.byRise++
+		case abs(remaining-still) <= tol:
+			l.votes.still++
+		}
+	}
+
+	// Which window? Only pairs count on which they differ.
+	lo, hi := foretold[aLog], foretold[aLog]
+	for i, w := range l.windows {
+		if w != nil {
+			lo, hi = min(lo, foretold[i]), max(hi, foretold[i])
+		}
+	}
+	if hi-lo <= 3*tol {
+		return
+	}
+	for i, w := range l.windows {
+		if w == nil {
+			continue
+		}
+		f := &l.pairs[i]
+		f.fade()
+		if abs(remaining-foretold[i]) > tol+tol/2 {
+			f.misses++
+			continue
+		}
+		f.hits++
+		if m.edge[i] != p.edge[i] && p.used[i] > 3*tol && foretold[i]-still > 3*tol {
+			f.edges++
+		}
+	}
+	// A bucket that moves as none of the windows would.
+	apart := abs(remaining-bucket) <= tol+jitter
+	for i, w := range l.windows {
+		apart = apart && (w == nil || abs(bucket-foretold[i]) > 3*(tol+jitter))
+	}
+	if apart {
+		l.votes.byRise++
+	}
+}
+
+// conclude believes what the votes say.
+func (l *Learner) conclude(now time.Time) {
+	if now.Before(l.belief.Until) {
+		return
+	}
+	v := l.votes
+	rise, still := v.byRise, v.still
+	switch {
+	case v.byReset >= 3 && v.against*4 <= v.byReset && still*4 <= v.byReset+rise:
+		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("reset is missing / rate on %d answers", v.byReset))
+	case rise >= 3 && still*4 <= rise && l.best() < 0:
+		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise))
+	case still >= 3 && rise*4 <= still || l.windowed():
+		l.believe(now, l.window(), fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still))
+	}
+}
+
+// windowed reports whether the rhythm in which it gives back, or an edge, shows a
+// window.
+func (l *Learner) windowed() bool {
+	best := l.best()
+	return best >= 0 && l.votes.byRise*2 <= l.pairs[best].hits
+}
+
+// best is the one window that has foretold what the others have not, or -1.
+func (l *Learner) best() int {
+	best := -1
+	for i, w := range l.windows {
+		f := l.pairs[i]
+		if w == nil || f.hits < 3 || f.misses*4 > f.hits ||
+			w.Law().Shape == limit.ShapeFixed && f.edges == 0 {
+			continue
+		}
+		if best < 0 || f.hits-f.misses > l.pairs[best].hits-l.pairs[best].misses {
+			best = i
+		}
+	}
+	if best < 0 {
+		return -1
+	}
+	for i, f := range l.pairs { // of another shape, as good
+		if w := l.windows[i]; w != nil && w.Law().Shape != l.windows[best].Law().Shape &&
+			l.pairs[best].hits-l.pairs[best].misses < f.hits-f.misses+2 {
+			return -1
+		}
+	}
+	return best
+}
+
+// window is the law of the best window; of a sliding one if none is known.
+func (l *Learner) window() limit.Law {
+	best := l.best()
+	if best < 0 {
+		return limit.Law{Shape: limit.ShapeSliding, FirstCall: true}
+	}
+	return l.windows[best].Law()
+}
+
+func (l *Learner) believe(now time.Time, law limit.Law, why string) {
+	if l.belief.Law.Shape == law.Shape && l.belief.Law.FirstCall == law.FirstCall && l.belief.Law.Edge == law.Edge {
+		return
+	}
+	if l.belief.Law.Shape == l.o.Known.Shape && l.o.Known.Shape.Windowed() && law.Shape == limit.ShapeSliding {
+		return // it says less than what is known
+	}
+	l.belief.Law, l.belief.Since, l.belief.Until, l.belief.Why = law, now, time.Time{}, why
+	l.struck.n = 0
+}
+
+// resets are the instants that answers name.
+type resets struct {
+	edge    time.Time
+	left    int64 // remaining on the last
+	first   time.Duration
+	agree   int // answers in a row that named the same instant, with another remaining
+	n       int
+	same    bool // all named the same time from now on
+	changed bool // although remaining was another
+}
+
+// saw reports whether three answers in a row, with different remaining, have named
+// one instant.
+func (r *resets) saw(at time.Time, d time.Duration, remaining int64, grain time.Duration) bool {
+	r.n++
+	switch {
+	case r.n == 1:
+		r.edge, r.left, r.first, r.same = at, remaining, d, true
+		return false
+	case d != r.first:
+		r.same = false
+	case remaining != r.left:
+		r.changed = true
+	}
+	if diff := at.Sub(r.edge); diff < -grain-time.Second/4 || diff > grain+time.Second/4 {
+		r.edge, r.agree = at, 0
+	} else if remaining != r.left && d != r.first {
+		r.agree++
+	}
+	r.left = remaining
+	return r.agree >= 2
+}
+
+// constant reports whether the reset is the same text on every answer.
+func (r *resets) constant() bool { return r.n >= 3 && r.same && r.changed }
+
+func abs(x int64) int64 { return max(x, -x) }
