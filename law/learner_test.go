@@ -208,8 +208,8 @@ func TestResetsTellALawSooner(t *testing.T) {
 	}
 }
 
-// answer is one call of a hundred tokens, a second after the last.
-func answer(l *Learner, now *time.Time, remaining int64, reset Span) (Belief, bool) {
+// oneAnswer is one call of a hundred tokens, a second after the last.
+func oneAnswer(l *Learner, now *time.Time, remaining int64, reset Span) (Belief, bool) {
 	*now = now.Add(time.Second)
 	m := l.Charged(*now, 100)
 	return l.Saw(Evidence{Mark: m, Answered: *now, Limit: Count{6000, true}, Remaining: Count{remaining, true}, Reset: reset})
@@ -218,7 +218,7 @@ func answer(l *Learner, now *time.Time, remaining int64, reset Span) (Belief, bo
 func TestNothingIsBelievedOnOneAnswersWord(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := New(Options{})
-	if b, changed := answer(l, &now, 3000, Span{30 * time.Second, true}); changed || b.Law.Shape != limit.ShapeUnknown {
+	if b, changed := oneAnswer(l, &now, 3000, Span{30 * time.Second, true}); changed || b.Law.Shape != limit.ShapeUnknown {
 		t.Errorf("believed after one answer: %v", b)
 	}
 }
@@ -236,7 +236,7 @@ func TestWhatIsNoEvidenceTeachesNothing(t *testing.T) {
 		now := time.Unix(1_700_000_000, 0)
 		l := New(Options{Unsure: 25})
 		for i := range 30 {
-			if b, _ := answer(l, &now, c.left(i), c.reset(i)); b.Law.Shape.Windowed() {
+			if b, _ := oneAnswer(l, &now, c.left(i), c.reset(i)); b.Law.Shape.Windowed() {
 				t.Fatalf("%s: after %d answers %v", c.name, i+1, b)
 			}
 		}
@@ -287,7 +287,7 @@ func TestALawIsGivenUpAfterTheSecondRefusalOnWhichItsBooksHadRoom(t *testing.T) 
 	t.Log(b)
 	full := func() Belief {
 		for range 5 {
-			b, _ = answer(l, &now, 3000, Span{30 * time.Second, true})
+			b, _ = oneAnswer(l, &now, 3000, Span{30 * time.Second, true})
 		}
 		return b
 	}
@@ -303,11 +303,11 @@ func TestALawIsGivenUpAfterTheSecondRefusalOnWhichItsBooksHadRoom(t *testing.T) 
 func TestCapacityIsWhatWasShown(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := New(Options{})
-	b, _ := answer(l, &now, 900, Span{})
+	b, _ := oneAnswer(l, &now, 900, Span{})
 	if want := int64(900 + 100 - 25); b.Capacity != want || b.Limit != 6000 {
 		t.Errorf("capacity %d of %d, want %d of 6000", b.Capacity, b.Limit, want)
 	}
-	if b, _ = answer(l, &now, 500, Span{}); b.Capacity != 975 {
+	if b, _ = oneAnswer(l, &now, 500, Span{}); b.Capacity != 975 {
 		t.Errorf("capacity %d after a smaller balance, want 975", b.Capacity)
 	}
 }
