@@ -36,6 +36,9 @@ type Options struct {
 	// are counted exactly: 0. Tokens that are estimated: 25.
 	Unsure int64
 
+	// Round: what remains is rounded to the nearest multiple of it.
+	Round int64
+
 	// Before: what remains is read before the call's own debit.
 	Before bool
 }
@@ -385,7 +388,7 @@ func (l *Learner) compare(m Mark, remaining int64) {
 	p := &l.last.mark
 	dt, spent := m.at.Sub(p.at), m.spent-p.spent
 	refill := limit.Rate{N: l.n, Window: l.o.Window}
-	tol := 1 + max(spent, -spent)*l.o.Unsure/100
+	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round
 	jitter := refill.In(150 * time.Millisecond)
 	bucket := min(l.n-m.own, l.last.remaining+refill.In(dt)-spent)
 	still := l.last.remaining - spent
@@ -463,7 +466,10 @@ func (l *Learner) conclude(now time.Time) {
 		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("reset is missing / rate on %d answers", v.byReset))
 	case rise >= 3 && still*4 <= rise && l.best() < 0:
 		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise))
-	case still >= 3 && rise*4 <= still || l.windowed():
+	case l.windowed():
+		f := l.pairs[l.best()]
+		l.believe(now, l.window(), fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses))
+	case still >= 3 && rise*4 <= still:
 		l.believe(now, l.window(), fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still))
 	}
 }

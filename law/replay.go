@@ -103,9 +103,9 @@ func (n *names) UnmarshalJSON(b []byte) error {
 // max_tokens. Results come by provider and field. A file that is no such list is
 // an error.
 func Replay(r io.Reader) ([]Result, error) {
-	var sequences []sequence
-	if err := json.NewDecoder(r).Decode(&sequences); err != nil {
-		return nil, fmt.Errorf("law: not a list of sequences: %w", err)
+	sequences, err := decode(r)
+	if err != nil {
+		return nil, err
 	}
 	results := map[[2]string]*Result{}
 	for i := range sequences {
@@ -133,15 +133,40 @@ func Replay(r io.Reader) ([]Result, error) {
 	return all, nil
 }
 
-// counter is one limit of the account, as our books have it.
+func decode(r io.Reader) (s []sequence, err error) {
+	if err := json.NewDecoder(r).Decode(&s); err != nil {
+		return nil, fmt.Errorf("law: not a list of sequences: %w", err)
+	}
+	return s, nil
+}
+
+// counter is one limit of the account. Where a window begins with the first call,
+// that call may not be recorded: so books are kept for other beginnings too, and
+// those count that fitted the readings so far best.
 type counter struct {
-	law    profile.Law
-	n      int64
-	window time.Duration
-	meter  meter
-	read   int // readings so far
-	last   int64
-	when   int64 // of the last reading
+	law   profile.Law
+	n     int64
+	read  int // readings so far
+	books []account
+}
+
+// phases is how many beginnings of a window are tried.
+const phases = 30
+
+// account is one set of books of a counter.
+type account struct {
+	law   profile.Law
+	n     int64
+	rate  limit.Rate
+	meter meter
+	taken []taken // what readings took from the books
+	off   float64 // by how much the readings so far were missed, older ones less
+}
+
+// taken is use by others, as a reading showed it.
+type taken struct {
+	at    time.Duration
+	units int64
 }
 
 // meter is what a bucket and a window have in common.
@@ -178,7 +203,13 @@ type event struct {
 
 func (p *replay) run() {
 	p.counters = map[string]*counter{}
-	var events []event
+	for _, e := range p.events() {
+		p.happen(e)
+	}
+}
+
+// events are what happens to the books, in order.
+func (p *replay) events() (events []event) {
 	seen := map[string]bool{}
 	for i := range p.s.Answers {
 		a := &p.s.Answers[i]
@@ -187,7 +218,7 @@ func (p *replay) run() {
 		}
 		if key := fmt.Sprint(*a.Admitted, a.T, a.Fields, a.Request); seen[key] {
 			continue // the same exchange, recorded in two places
-		} else if a.T != a.Request.Chars {
+		} else {
 			seen[key] = true
 		}
 		done := max(a.T, *a.Admitted)
@@ -196,9 +227,7 @@ func (p *replay) run() {
 			event{done, made, i}, event{done, end, i}, event{done, answered, i})
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	for _, e := range events {
-		p.happen(e)
-	}
+	return events
 }
 
 func (p *replay) happen(e event) {
@@ -281,10 +310,49 @@ func (p *replay) earliest() int64 {
 }
 
 func (c *counter) charge(now time.Duration, units int64) {
+	for i := range c.books {
+		c.books[i].charge(now, units)
+	}
+}
+
+// credit is what the books that fitted best foretell.
+func (c *counter) credit(now time.Duration) int64 {
+	best := &c.books[0]
+	for i := range c.books {
+		// The first call's are left only for what is clearly better.
+		if b := &c.books[i]; b.off < best.off && b.off < c.books[0].off/2-1 {
+			best = b
+		}
+	}
+	return best.credit(now)
+}
+
+func (c *counter) follow(now time.Duration, stated int64) {
+	for i := range c.books {
+		b := &c.books[i]
+		miss := float64(abs(min(c.n, b.meter.Credit()) - stated))
+		b.off = b.off*0.8 + miss
+		b.follow(now, stated)
+	}
+}
+
+// credit is what the books foretell now, in the provider's rounding.
+func (c *account) credit(now time.Duration) int64 {
+	c.charge(now, 0)
+	credit := min(c.n, c.meter.Credit())
+	if b, ok := c.meter.(*limit.Bucket); ok && c.law.Round == 1 && credit >= 0 && credit < c.n {
+		next := *b
+		if wait, err := next.Take(now, credit+1); err == nil && wait <= c.rate.Window/time.Duration(2*c.rate.N) {
+			credit++
+		}
+	}
+	return credit
+}
+
+func (c *account) charge(now time.Duration, units int64) {
 	switch w := c.meter.(type) {
 	case *limit.Bucket:
 		if units < 0 {
-			w.Charge(now, 0) // to that instant
 			w.Return(-units)
 			return
 		}
@@ -347,8 +415,7 @@ func ownCost(field string, fields map[string]string) (int64, bool) {
 }
 
 func (p *replay) foretell(c *counter, f field, now time.Duration, i int, d profile.Debit, a *answer) {
-	c.charge(now, 0)
-	want := min(c.n, c.meter.Credit())
+	want := c.credit(now)
 	r := p.result(f.name)
 	r.Answers++
 	near := max(60, c.n/50)
@@ -364,8 +431,42 @@ func (p *replay) foretell(c *counter, f field, now time.Duration, i int, d profi
 		}
 	}
 	c.read++
-	c.last, c.when = f.remaining, int64(now)
-	c.meter.Lower(now, f.remaining+c.law.Round/2)
+	c.follow(now, f.remaining)
+}
+
+// follow brings the books to what was stated. A ledger follows readings only
+// down. Here the question is whether law and debit are right, so what a reading
+// took is given back when a later one shows that it is forgotten there.
+func (c *account) follow(now time.Duration, stated int64) {
+	slack := c.law.Round / 2
+	credit := c.meter.Credit()
+	if x := credit - stated - slack; x > 0 {
+		c.meter.Lower(now, stated+slack)
+		c.taken = append(c.taken, taken{now, x})
+		return
+	}
+	missing := stated - slack - credit
+	for i := range c.taken {
+		t := &c.taken[i]
+		if missing <= 0 || t.units == 0 {
+			continue
+		}
+		back := min(t.units, missing)
+		c.charge(t.at, -back)
+		t.units -= back
+		missing = stated - slack - c.meter.Credit()
+	}
+	if c.law.Shape != limit.ShapeFixed || missing <= 0 {
+		return
+	}
+	// More is back than others can have used: an edge passed where the books had
+	// none. The window begins with this call.
+	w, err := limit.NewWindow(c.rate, limit.Law{Shape: limit.ShapeFixed, Edge: now})
+	if err != nil {
+		return
+	}
+	w.Charge(now, c.n-stated)
+	c.meter, c.taken = w, nil
 }
 
 // why is what is known of a miss.
@@ -400,28 +501,37 @@ func (p *replay) counter(law profile.Law, f field, model string, at int64) *coun
 		return nil
 	}
 	rate := limit.Rate{N: f.limit, Window: window}
-	c := &counter{law: law, n: f.limit, window: window}
+	c := &counter{law: law, n: f.limit}
+	open := func(m limit.Law) {
+		a := account{law: law, n: f.limit, rate: rate}
+		if law.Shape == limit.ShapeBucket {
+			if b, err := limit.NewBucket(rate, f.limit); err == nil {
+				a.meter = b
+			}
+		} else if w, err := limit.NewWindow(rate, m); err == nil {
+			a.meter = w
+		}
+		if a.meter != nil {
+			c.books = append(c.books, a)
+		}
+	}
 	base := p.start.Add(time.Duration(p.earliest()) * time.Millisecond)
-	if law.Shape == limit.ShapeBucket {
-		b, err := limit.NewBucket(rate, f.limit)
-		if err != nil {
-			return nil
+	m := law.At(base)
+	// The instants of a recording are not exact: a log forgets that much later.
+	if p.s.Answers[0].Err > 0 {
+		m.Margin = min(window, time.Duration(p.s.Answers[0].Err)*time.Millisecond)
+	}
+	if law.Reset == profile.ResetEdge && f.resetAt != 0 && !law.Clock {
+		m.Edge = time.Unix(f.resetAt, 0).Sub(base)
+	}
+	open(m)
+	if law.FirstCall {
+		for i := range time.Duration(phases) {
+			open(limit.Law{Shape: law.Shape, Edge: i * window / phases})
 		}
-		c.meter = b
-	} else {
-		m := law.At(base)
-		// The instants of a recording are not exact: a log forgets that much later.
-		if p.s.Answers[0].Err > 0 {
-			m.Margin = min(window, time.Duration(p.s.Answers[0].Err)*time.Millisecond)
-		}
-		if law.Reset == profile.ResetEdge && f.resetAt != 0 && !law.Clock {
-			m.Edge = time.Unix(f.resetAt, 0).Sub(base)
-		}
-		w, err := limit.NewWindow(rate, m)
-		if err != nil {
-			return nil
-		}
-		c.meter = w
+	}
+	if len(c.books) == 0 {
+		return nil
 	}
 	p.counters[key] = c
 	return c

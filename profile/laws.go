@@ -78,7 +78,7 @@ type Law struct {
 	When    When
 	Lag     time.Duration // WhenAdmitted: the reading is that much later, or at the end
 	Scope   Scope
-	Round   int64 // remaining is rounded to multiples of it; 0 is not rounded
+	Round   int64 // remaining is rounded to the nearest multiple of it; 0 is rounded down
 	Unused  bool  // not a counter: neither a balance nor evidence of a law
 	Source  string
 }
@@ -124,12 +124,12 @@ var laws = []Law{
 	// A log without reset until March 2026; a bucket since, whose reset is in
 	// milliseconds in its first days and in whole seconds later.
 	{Provider: "azure", Field: "*", Span: Span{"", "2026-03-31"}, Shape: limit.ShapeLog, Window: time.Minute, Scope: ScopeDeployment, Source: recorded + "; the scope is Microsoft's word"},
-	{Provider: "azure", Field: "*", Span: Span{"2026-03-31", "2026-05-06"}, Shape: limit.ShapeBucket, Window: time.Minute, Reset: ResetMissing, Precise: time.Millisecond, Scope: ScopeDeployment, Source: recorded},
-	{Provider: "azure", Field: "*", Span: Span{"2026-05-06", ""}, Shape: limit.ShapeBucket, Window: time.Minute, Reset: ResetMissing, Precise: time.Second, Scope: ScopeDeployment, Source: recorded},
+	{Provider: "azure", Field: "*", Span: Span{"2026-03-31", "2026-05-06"}, Shape: limit.ShapeBucket, Window: time.Minute, Reset: ResetMissing, Precise: time.Millisecond, Scope: ScopeDeployment, Round: 1, Source: recorded},
+	{Provider: "azure", Field: "*", Span: Span{"2026-05-06", ""}, Shape: limit.ShapeBucket, Window: time.Minute, Reset: ResetMissing, Precise: time.Second, Scope: ScopeDeployment, Round: 1, Source: recorded},
 
 	// The deployment behind it, which all its users share.
 	{Provider: "github-models", Field: "*", Span: Span{"", "2026-03-31"}, Shape: limit.ShapeLog, Window: time.Minute, Scope: ScopeDeployment, Source: recorded},
-	{Provider: "github-models", Field: "*", Span: Span{"2026-03-31", ""}, Shape: limit.ShapeBucket, Window: time.Minute, Reset: ResetMissing, Precise: time.Second, Scope: ScopeDeployment, Source: recorded},
+	{Provider: "github-models", Field: "*", Span: Span{"2026-03-31", ""}, Shape: limit.ShapeBucket, Window: time.Minute, Reset: ResetMissing, Precise: time.Second, Scope: ScopeDeployment, Round: 1, Source: recorded},
 
 	// Several counters answer, each with a part of the sum.
 	{Provider: "xai", Field: "*", Shape: limit.ShapeLog, Window: time.Minute, When: WhenBefore, Scope: ScopeModel, Source: recorded},
