@@ -115,6 +115,8 @@ type Learner struct {
 	windows [books]*limit.Window
 	fresh   [books]int64 // charged since the edge of each
 	edge    [books]int64
+	recent  [256]charged // in a ring
+	charges int
 
 	last struct { // the newest reading, by sending
 		ok        bool
@@ -124,10 +126,40 @@ type Learner struct {
 	resets resets
 	votes  votes
 	pairs  [books]fit
+	bucket fit // on the same pairs
 	struck struct {
 		n  int
 		at time.Time
 	}
+}
+
+// charged is what was charged in all by an instant.
+type charged struct {
+	at    time.Time
+	spent int64
+}
+
+// onTheWay is how far apart two calls must leave to arrive in the same order.
+const onTheWay = 250 * time.Millisecond
+
+// near is what left so shortly before or after m that its reading may have it or
+// not. It is false if that is too long ago to be known.
+func (l *Learner) near(m *Mark) (int64, bool) {
+	first, last, found := int64(0), m.spent, false
+	for i := l.charges - 1; i >= max(0, l.charges-len(l.recent)); i-- {
+		c := &l.recent[i%len(l.recent)]
+		if c.at.After(m.at.Add(onTheWay)) {
+			continue
+		}
+		if !found {
+			last, found = c.spent, true
+		}
+		if c.at.Before(m.at.Add(-onTheWay)) {
+			first = c.spent
+			return max(0, last-first-m.own), true
+		}
+	}
+	return max(0, last-m.own), l.charges <= len(l.recent)
 }
 
 // votes are answers, or pairs of them, that only one kind of law explains.
@@ -204,6 +236,8 @@ func (l *Learner) Charged(at time.Time, units int64) Mark {
 	}
 	m := l.Mark(at)
 	m.own = max(0, units)
+	l.recent[l.charges%len(l.recent)] = charged{at, l.spent}
+	l.charges++
 	return m
 }
 
@@ -261,6 +295,7 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.bucket = fit{}
 }
 
 func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
@@ -295,13 +330,13 @@ func (l *Learner) Saw(e Evidence) (b Belief, changed bool) {
 	return l.belief, l.belief.Law != before
 }
 
-// refused strikes the law whose books had room. Calls that left before the last
-// strike were under way then: they say nothing new.
+// refused strikes the law whose books had room. Calls that left before it was
+// believed, or before the last strike, say nothing of it.
 func (l *Learner) refused(e Evidence) {
 	if !e.Room || l.belief.Law.Shape == limit.ShapeUnknown {
 		return
 	}
-	if l.struck.n > 0 && !e.Mark.at.After(l.struck.at) {
+	if e.Mark.at.Before(l.belief.Since) || l.struck.n > 0 && !e.Mark.at.After(l.struck.at) {
 		return
 	}
 	l.struck.n++
@@ -315,6 +350,7 @@ func (l *Learner) refused(e Evidence) {
 	l.belief.Why = fmt.Sprintf("%v was given up: refused twice although its books had room", old)
 	l.struck.n = 0
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.bucket = fit{}
 	l.o.Known = limit.Law{} // what was recorded once holds no more
 }
 
@@ -358,8 +394,12 @@ func (l *Learner) byReset(e Evidence) {
 		return
 	}
 	grain := max(e.Precise, time.Millisecond)
+	// A bucket may hold less than a window's limit: then it misses less.
 	missing := l.n - e.Remaining.N
-	full := time.Duration(float64(missing) / float64(l.n) * float64(l.o.Window))
+	full := l.toFill(missing)
+	if less := l.toFill(l.shown - e.Remaining.N); (less - e.Reset.D).Abs() < (full - e.Reset.D).Abs() {
+		missing, full = l.shown-e.Remaining.N, less
+	}
 	if full >= 2*grain || missing == 1 && full >= grain {
 		off := full - e.Reset.D
 		// Rounded down, and what went while the answer was under way.
@@ -382,15 +422,25 @@ func (l *Learner) byReset(e Evidence) {
 	}
 }
 
+// toFill is the time in which a bucket earns units.
+func (l *Learner) toFill(units int64) time.Duration {
+	return time.Duration(float64(units) / float64(l.n) * float64(l.o.Window))
+}
+
 // compare asks, of two readings and what was charged between, which law explains
 // the second by the first.
 func (l *Learner) compare(m Mark, remaining int64) {
 	p := &l.last.mark
 	dt, spent := m.at.Sub(p.at), m.spent-p.spent
 	refill := limit.Rate{N: l.n, Window: l.o.Window}
-	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round
+	near, ok := l.near(&m)
+	before, was := l.near(p)
+	if !ok || !was {
+		return
+	}
+	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near + before
 	jitter := refill.In(150 * time.Millisecond)
-	bucket := min(l.n-m.own, l.last.remaining+refill.In(dt)-spent)
+	bucket := min(max(l.shown-m.own, remaining), l.last.remaining+refill.In(dt)-spent)
 	still := l.last.remaining - spent
 
 	// A bucket or a window? Where a window has given something back, by any of its
@@ -419,6 +469,21 @@ func (l *Learner) compare(m Mark, remaining int64) {
 		}
 	}
 
+	// A window never holds more than the limit less own charges: what does refutes it.
+	refuted := 0
+	for i, w := range l.windows {
+		if w != nil && remaining > l.n-m.used[i]+tol+m.used[i]*l.o.Unsure/100 {
+			l.pairs[i].fade()
+			l.pairs[i].misses++
+			refuted++
+		} else if w == nil {
+			refuted++
+		}
+	}
+	if refuted == books && abs(remaining-bucket) <= tol+jitter {
+		l.votes.byRise++
+	}
+
 	// Which window? Only pairs count on which they differ.
 	lo, hi := foretold[aLog], foretold[aLog]
 	for i, w := range l.windows {
@@ -428,6 +493,12 @@ func (l *Learner) compare(m Mark, remaining int64) {
 	}
 	if hi-lo <= 3*tol {
 		return
+	}
+	l.bucket.fade()
+	if abs(remaining-bucket) > tol+jitter {
+		l.bucket.misses++
+	} else {
+		l.bucket.hits++
 	}
 	for i, w := range l.windows {
 		if w == nil {
@@ -494,7 +565,7 @@ func (l *Learner) best() int {
 			best = i
 		}
 	}
-	if best < 0 {
+	if best < 0 || l.pairs[best].hits-l.pairs[best].misses < l.bucket.hits-l.bucket.misses+2 {
 		return -1
 	}
 	for i, f := range l.pairs { // of another shape, as good

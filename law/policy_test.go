@@ -1,0 +1,497 @@
+package law
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// The policy that the parts are made for, on one provider with two limits, in
+// instants alone: a line, a ledger that holds all the limit holds behind a guard,
+// readings that lower it with a margin, a learner, and a window once one is
+// believed. It is the specification for who joins the parts.
+
+// server enforces tokens and requests of a minute by one law.
+type server struct {
+	law    string
+	limits [2]*ruler
+}
+
+type ruler struct {
+	law   string
+	n     float64
+	burst float64 // of a bucket
+	edge  time.Duration
+	level float64
+	at    time.Duration
+	log   []use
+}
+
+type use struct {
+	at    time.Duration
+	units float64
+}
+
+const minute = time.Minute
+
+func (r *ruler) used(t time.Duration) float64 {
+	begin := r.edge + (t-r.edge)/minute*minute
+	if t < r.edge {
+		begin = r.edge - minute
+	}
+	var sum float64
+	switch r.law {
+	case "bucket":
+		return max(0, r.level-r.n*float64(t-r.at)/float64(minute))
+	case "log":
+		for _, u := range slices.Backward(r.log) {
+			if u.at <= t-minute {
+				break
+			}
+			sum += u.units
+		}
+	case "fixed", "two":
+		for _, u := range slices.Backward(r.log) {
+			switch {
+			case u.at >= begin:
+				sum += u.units
+			case r.law == "two" && u.at >= begin-minute:
+				sum += u.units * (1 - float64(t-begin)/float64(minute))
+			default:
+				return sum
+			}
+		}
+	}
+	return sum
+}
+
+func (r *ruler) holds() float64 {
+	if r.law == "bucket" {
+		return r.burst
+	}
+	return r.n
+}
+
+// earliest is when cost fits, from t on.
+func (r *ruler) earliest(t time.Duration, cost float64) time.Duration {
+	if r.used(t)+cost <= r.holds() {
+		return t
+	}
+	lo, hi := t, t+2*minute
+	for hi-lo > time.Microsecond {
+		if mid := lo + (hi-lo)/2; r.used(mid)+cost <= r.holds() {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+func (r *ruler) take(t time.Duration, cost float64) {
+	if r.law == "bucket" {
+		r.level, r.at = r.used(t)+cost, t
+		return
+	}
+	if r.law == "two" && len(r.log) == 0 {
+		r.edge = t // from the first call
+	}
+	r.log = append(r.log, use{t, cost})
+}
+
+// job is one call.
+type job struct {
+	cost    [2]int64
+	arrives time.Duration
+	answer  time.Duration // how long it takes
+	best    time.Duration // when the one who knows all sends it
+	went    time.Duration // when it was admitted in the end
+	sent    time.Duration
+	marks   [2]Mark
+}
+
+// book is our side of one limit.
+type book struct {
+	n       int64
+	rate    limit.Rate
+	bucket  *limit.Bucket
+	guard   *limit.Guard
+	window  *limit.Window
+	learner *Learner
+	uses    []use // own charges
+	burst   int64
+	shown   int64
+}
+
+type client struct {
+	t       *testing.T
+	server  *server
+	books   [2]*book
+	line    []*job
+	now     time.Duration
+	events  events
+	n       int
+	wake    time.Duration
+	base    time.Time
+	paused  time.Duration
+	refused int
+	open    int // answers needed before more may be under way: 1, 2, 4, ...
+	flying  int
+	heard   bool
+	r       *rand.Rand
+}
+
+// due is something that happens at an instant; those of one instant in order.
+type due struct {
+	at time.Duration
+	n  int
+	do func()
+}
+type events []due
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].n < e[j].n
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(due)) }
+func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; return x }
+
+func (c *client) at(t time.Duration, do func()) {
+	c.n++
+	heap.Push(&c.events, due{max(t, c.now), c.n, do})
+}
+
+func (c *client) time() time.Time { return c.base.Add(c.now) }
+
+func (c *client) wakeAt(t time.Duration) {
+	if c.wake > c.now && c.wake <= t {
+		return
+	}
+	c.wake = t
+	c.at(t, c.pump)
+}
+
+// take spends cost if there is room, and else says how long to wait.
+func (b *book) take(now time.Duration, cost int64) time.Duration {
+	if b.window != nil {
+		wait, _ := b.window.Take(now, cost)
+		return wait
+	}
+	bucket, guard := *b.bucket, *b.guard
+	w1, err := bucket.Take(now, min(cost, b.n))
+	if err != nil {
+		panic(err)
+	}
+	w2, _ := guard.Take(now, cost)
+	if w1 == 0 && w2 == 0 {
+		*b.bucket, *b.guard = bucket, guard
+	}
+	return max(w1, w2)
+}
+
+func (b *book) giveBack(taken time.Duration, cost int64) {
+	if b.window != nil {
+		b.window.Return(taken, cost)
+		return
+	}
+	b.bucket.Return(cost)
+	b.guard.Return(cost)
+}
+
+// margin is held back of what a reading shows: a second of refill, where the
+// limit holds more than the guard's burst.
+func (b *book) margin() int64 { return min(max(0, b.shown-b.burst), b.rate.In(time.Second)) }
+
+func (b *book) answered(c *client, j *job, i int, remaining int64, reset Span) {
+	b.shown = max(b.shown, min(b.n, remaining+j.cost[i]))
+	belief, changed := b.learner.Saw(Evidence{
+		Mark: j.marks[i], Answered: c.time(), Limit: Count{b.n, true}, Remaining: Count{remaining, true},
+		Reset: reset, Precise: time.Millisecond,
+	})
+	if changed {
+		b.follow(c, belief)
+	}
+	// What left within 250 ms after it may be in the reading already.
+	var spent int64
+	for _, u := range slices.Backward(b.uses) {
+		if u.at <= j.sent+250*time.Millisecond {
+			break
+		}
+		spent += int64(u.units)
+	}
+	left := remaining - b.margin()
+	if b.window != nil {
+		b.window.LowerSent(c.now, j.sent, remaining, spent, 0)
+	} else {
+		b.bucket.Lower(c.now, left-spent+b.rate.In(c.now-j.sent))
+	}
+	b.guard.Shown(j.sent, left-spent)
+	b.guard.Passed(c.now, j.sent)
+	if belief.Law.Shape == limit.ShapeBucket {
+		b.bucket.SetRate(c.now, b.rate, belief.Capacity)
+	}
+}
+
+// follow changes the meter to what is believed; credit is carried over.
+func (b *book) follow(c *client, belief Belief) {
+	b.bucket.Charge(c.now, 0)
+	credit := b.bucket.Credit()
+	if testing.Verbose() {
+		c.t.Log(c.now, belief)
+	}
+	if b.window != nil {
+		b.window.Charge(c.now, 0)
+		credit = b.window.Credit()
+	}
+	b.window = nil
+	if !belief.Law.Shape.Windowed() {
+		b.bucket.Lower(c.now, credit)
+		return
+	}
+	law, rate := belief.Law, b.rate
+	law.Edge = belief.Edge().Sub(c.base)
+	law.Margin = 100 * time.Millisecond
+	if law.Shape == limit.ShapeFixed {
+		// A call that leaves at the edge must not be there before it.
+		law.Edge += 100 * time.Millisecond
+		law.Quiet = 200 * time.Millisecond
+		rate.N -= rate.N / 200
+	}
+	w, err := limit.NewWindow(rate, law)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, u := range b.uses { // the books of the window replace the bucket
+		if u.at > c.now-2*minute {
+			w.Charge(u.at, int64(u.units))
+		}
+	}
+	b.window = w
+}
+
+// pump sends whoever may go, in order.
+func (c *client) pump() {
+	for len(c.line) > 0 {
+		j := c.line[0]
+		if c.now < c.paused {
+			c.wakeAt(c.paused)
+			return
+		}
+		if !c.heard && c.flying >= c.open {
+			return // the first answer first
+		}
+		if wait := c.books[0].take(c.now, j.cost[0]); wait > 0 {
+			c.wakeAt(c.now + wait)
+			return
+		}
+		if wait := c.books[1].take(c.now, j.cost[1]); wait > 0 {
+			c.books[0].giveBack(c.now, j.cost[0])
+			c.wakeAt(c.now + wait)
+			return
+		}
+		c.line = c.line[1:]
+		c.send(j)
+	}
+}
+
+func (c *client) lag() time.Duration { return 20*time.Millisecond + time.Duration(c.r.Int64N(60e6)) }
+
+func (c *client) send(j *job) {
+	j.sent, j.went = c.now, c.now
+	c.flying++
+	for i, b := range c.books {
+		b.uses = append(b.uses, use{c.now, float64(j.cost[i])})
+		j.marks[i] = b.learner.Charged(c.time(), j.cost[i])
+	}
+	c.at(c.now+c.lag(), func() {
+		free := c.now
+		for i, l := range c.server.limits {
+			free = max(free, l.earliest(c.now, float64(j.cost[i])))
+		}
+		if free > c.now {
+			wait := (free - c.now + time.Second - 1).Truncate(time.Second)
+			c.at(c.now+c.lag(), func() { c.refuse(j, wait) })
+			return
+		}
+		var remaining [2]int64
+		var resets [2]Span
+		for i, l := range c.server.limits {
+			l.take(c.now, float64(j.cost[i]))
+			remaining[i] = int64(l.holds() - l.used(c.now))
+			if l.law == "bucket" {
+				resets[i] = Span{time.Duration(l.used(c.now) / l.n * float64(minute)), true}
+			}
+		}
+		c.at(c.now+j.answer, func() {
+			c.flying--
+			c.heard, c.open = true, c.open*2
+			for i, b := range c.books {
+				if l := c.server.limits[i]; l.law == "fixed" {
+					resets[i] = Span{minute - (c.now-l.edge)%minute, true}
+				}
+				b.answered(c, j, i, remaining[i], resets[i])
+			}
+			c.pump()
+		})
+	})
+}
+
+func (c *client) refuse(j *job, wait time.Duration) {
+	if testing.Verbose() {
+		c.t.Log(c.now, "refused, sent", j.sent, "wait", wait, c.books[0].learner.Belief().Law.Shape, c.books[1].learner.Belief().Law.Shape)
+	}
+	c.refused++
+	c.flying--
+	for i, b := range c.books {
+		b.uses = slices.DeleteFunc(b.uses, func(u use) bool { return u.at == j.sent && u.units == float64(j.cost[i]) })
+		b.giveBack(j.sent, j.cost[i])
+		b.learner.Charged(c.base.Add(j.sent), -j.cost[i])
+		belief, changed := b.learner.Saw(Evidence{Mark: j.marks[i], Answered: c.time(), Refused: true, Room: true})
+		if changed {
+			b.follow(c, belief)
+		}
+		b.guard.Refused(c.now)
+		if b.window != nil {
+			b.window.Drain(c.now, j.cost[i], wait)
+		} else {
+			b.bucket.Lower(c.now, j.cost[i]-b.rate.In(wait))
+		}
+	}
+	c.paused = max(c.paused, c.now+wait)
+	c.line = slices.Insert(c.line, 0, j)
+	c.pump()
+}
+
+// outcome of a run.
+type outcome struct {
+	optimum  float64       // the time of one who knows all, in per cent of ours
+	refused  float64       // per 1,000
+	p50, p99 time.Duration // wait beyond the optimum
+	shape    [2]limit.Shape
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("%5.1f %% of the optimum, %4.1f refusals per 1,000, later than it p50 %v p99 %v; believed %v and %v",
+		o.optimum, o.refused, o.p50.Round(10*time.Millisecond), o.p99.Round(10*time.Millisecond), o.shape[0], o.shape[1])
+}
+
+func newServer(law string, burst, edge time.Duration) *server {
+	s := &server{law: law}
+	for i, n := range []float64{300_000, 600} {
+		s.limits[i] = &ruler{law: law, n: n, burst: n * float64(burst) / float64(minute), edge: edge - minute}
+	}
+	return s
+}
+
+func simulate(t *testing.T, law string, burst time.Duration, seed uint64, jobs []*job, known limit.Law, told bool) outcome {
+	r := rand.New(rand.NewPCG(seed, 3))
+	edge := time.Duration(r.Int64N(int64(minute)))
+	best := newServer(law, burst, edge)
+	var free time.Duration
+	for _, j := range jobs {
+		free = max(free, j.arrives)
+		for {
+			at := free
+			for i, l := range best.limits {
+				at = max(at, l.earliest(at, float64(j.cost[i])))
+			}
+			if at == free {
+				break
+			}
+			free = at
+		}
+		for i, l := range best.limits {
+			l.take(free, float64(j.cost[i]))
+		}
+		j.best = free
+	}
+	c := &client{t: t, server: newServer(law, burst, edge), base: time.Unix(1_700_000_000, 0), open: 1, r: r, heard: told}
+	for i, n := range []int64{300_000, 600} {
+		rate := limit.PerMinute(n)
+		b := &book{n: n, rate: rate, burst: rate.In(10 * time.Second), learner: New(Options{Known: known, Why: "recorded"})}
+		if i == 1 {
+			b.burst = rate.In(time.Second)
+		}
+		b.bucket, _ = limit.NewBucket(rate, n)
+		b.guard, _ = limit.NewGuard(rate, b.burst)
+		if known.Shape == limit.ShapeBucket {
+			b.guard.Open()
+		}
+		c.books[i] = b
+	}
+	for _, j := range jobs {
+		c.at(j.arrives, func() { c.line = append(c.line, j); c.pump() })
+	}
+	for len(c.events) > 0 {
+		e := heap.Pop(&c.events).(due)
+		c.now = e.at
+		e.do()
+	}
+	var o outcome
+	var late []time.Duration
+	var end, ideal time.Duration
+	for _, j := range jobs {
+		if j.went == 0 && j.sent == 0 && j.arrives > 0 {
+			t.Fatal("a call never went")
+		}
+		late = append(late, max(0, j.went-j.best))
+		end, ideal = max(end, j.went), max(ideal, j.best)
+	}
+	slices.Sort(late)
+	o.p50, o.p99 = late[len(late)/2], late[len(late)*99/100]
+	o.optimum = 100 * float64(ideal) / float64(end)
+	o.refused = 1000 * float64(c.refused) / float64(len(jobs))
+	for i, b := range c.books {
+		o.shape[i] = b.learner.Belief().Law.Shape
+	}
+	return o
+}
+
+// drain is a backlog that all comes at once; bursts are sixty calls each, whose
+// tokens are 0.6 of the limit in the mean.
+func work(seed uint64, kind string, n int) (jobs []*job) {
+	r := rand.New(rand.NewPCG(seed, 5))
+	at := time.Duration(0)
+	for i := range n {
+		j := &job{cost: [2]int64{50 + r.Int64N(7_950), 1}, answer: time.Second + time.Duration(r.Int64N(int64(29*time.Second)))}
+		switch kind {
+		case "bursts":
+			if i%60 == 0 && i > 0 {
+				at += time.Duration(r.Int64N(int64(2*60*4_025*time.Minute/180_000/1000))) * 1000
+			}
+			j.arrives = at
+		case "fresh":
+			j.cost[0] = 50 + r.Int64N(1_950)
+		}
+		jobs = append(jobs, j)
+	}
+	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.arrives, b.arrives) })
+	return jobs
+}
+
+func TestPolicy(t *testing.T) {
+	for _, c := range []struct {
+		law, work string
+		burst     time.Duration
+		n         int
+		known     limit.Law
+	}{
+		{"bucket", "drain", time.Minute, 2000, limit.Law{}}, {"bucket", "drain", 10 * time.Second, 2000, limit.Law{}},
+		{"fixed", "drain", 0, 2000, limit.Law{}}, {"log", "drain", 0, 2000, limit.Law{}}, {"two", "drain", 0, 2000, limit.Law{}},
+		{"bucket", "bursts", time.Minute, 1200, limit.Law{}}, {"fixed", "bursts", 0, 1200, limit.Law{}}, {"log", "bursts", 0, 1200, limit.Law{}}, {"two", "bursts", 0, 1200, limit.Law{}},
+		{"bucket", "fresh", time.Minute, 100, limit.Law{Shape: limit.ShapeBucket}},
+	} {
+		t.Run(fmt.Sprint(c.law, " ", c.work, " ", c.burst), func(t *testing.T) {
+			for seed := range uint64(3) {
+				t.Log(simulate(t, c.law, c.burst, seed, work(seed, c.work, c.n), c.known, true))
+			}
+		})
+	}
+}
