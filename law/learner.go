@@ -577,24 +577,33 @@ func (l *Learner) best() int {
 	return best
 }
 
-// window is the law of the best window; of a sliding one if none is known.
+// window is the law of the best window; of a sliding one if none is known. Where
+// windows begin with the first call after a rest, Edge is the last such beginning.
 func (l *Learner) window() limit.Law {
-	best := l.best()
+	best, law := l.best(), limit.Law{Shape: limit.ShapeSliding}
 	if best < 0 {
-		return limit.Law{Shape: limit.ShapeSliding, FirstCall: true}
+		best = weightedFromFirst
+	} else {
+		law.Shape = l.windows[best].Law().Shape
 	}
-	return l.windows[best].Law()
+	if best != aLog {
+		law.Edge = time.Duration(l.edge[best])
+	}
+	return law
 }
 
 func (l *Learner) believe(now time.Time, law limit.Law, why string) {
-	if l.belief.Law.Shape == law.Shape && l.belief.Law.FirstCall == law.FirstCall && l.belief.Law.Edge == law.Edge {
+	old := l.belief.Law
+	if old.Shape == law.Shape && (old.FirstCall || (old.Edge-law.Edge)%l.o.Window == 0) {
 		return
 	}
-	if l.belief.Law.Shape == l.o.Known.Shape && l.o.Known.Shape.Windowed() && law.Shape == limit.ShapeSliding {
+	if old.Shape == l.o.Known.Shape && old.Shape.Windowed() && law.Shape == limit.ShapeSliding {
 		return // it says less than what is known
 	}
-	l.belief.Law, l.belief.Since, l.belief.Until, l.belief.Why = law, now, time.Time{}, why
-	l.struck.n = 0
+	if old.Shape != law.Shape {
+		l.belief.Since, l.struck.n = now, 0
+	}
+	l.belief.Law, l.belief.Until, l.belief.Why = law, time.Time{}, why
 }
 
 // resets are the instants that answers name.

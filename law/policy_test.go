@@ -127,6 +127,7 @@ type book struct {
 	uses    []use // own charges
 	burst   int64
 	shown   int64
+	known   bool // the law is from the profile
 }
 
 type client struct {
@@ -180,26 +181,37 @@ func (c *client) wakeAt(t time.Duration) {
 
 // take spends cost if there is room, and else says how long to wait.
 func (b *book) take(now time.Duration, cost int64) time.Duration {
+	believed := b.learner.Belief().Law.Shape
+	guard := *b.guard
+	guarded, _ := guard.Take(now, cost)
+	if believed.Windowed() || believed == limit.ShapeBucket && b.known {
+		guarded = 0 // the law is known: its books say what may go at once
+	}
 	if b.window != nil {
 		wait, _ := b.window.Take(now, cost)
+		if wait == 0 && guarded > 0 {
+			b.window.Return(now, cost)
+		}
+		if wait = max(wait, guarded); wait == 0 {
+			*b.guard = guard
+			b.bucket.Charge(now, cost)
+		}
 		return wait
 	}
-	bucket, guard := *b.bucket, *b.guard
-	w1, err := bucket.Take(now, min(cost, b.n))
+	bucket := *b.bucket
+	wait, err := bucket.Take(now, min(cost, b.n))
 	if err != nil {
 		panic(err)
 	}
-	w2, _ := guard.Take(now, cost)
-	if w1 == 0 && w2 == 0 {
+	if wait == 0 && guarded == 0 {
 		*b.bucket, *b.guard = bucket, guard
 	}
-	return max(w1, w2)
+	return max(wait, guarded)
 }
 
 func (b *book) giveBack(taken time.Duration, cost int64) {
 	if b.window != nil {
 		b.window.Return(taken, cost)
-		return
 	}
 	b.bucket.Return(cost)
 	b.guard.Return(cost)
@@ -229,9 +241,8 @@ func (b *book) answered(c *client, j *job, i int, remaining int64, reset Span) {
 	left := remaining - b.margin()
 	if b.window != nil {
 		b.window.LowerSent(c.now, j.sent, remaining, spent, 0)
-	} else {
-		b.bucket.Lower(c.now, left-spent+b.rate.In(c.now-j.sent))
 	}
+	b.bucket.Lower(c.now, left-spent+b.rate.In(c.now-j.sent))
 	b.guard.Shown(j.sent, left-spent)
 	b.guard.Passed(c.now, j.sent)
 	if belief.Law.Shape == limit.ShapeBucket {
@@ -241,19 +252,15 @@ func (b *book) answered(c *client, j *job, i int, remaining int64, reset Span) {
 
 // follow changes the meter to what is believed; credit is carried over.
 func (b *book) follow(c *client, belief Belief) {
-	b.bucket.Charge(c.now, 0)
-	credit := b.bucket.Credit()
 	if testing.Verbose() {
 		c.t.Log(c.now, belief)
 	}
-	if b.window != nil {
-		b.window.Charge(c.now, 0)
-		credit = b.window.Credit()
-	}
 	b.window = nil
-	if !belief.Law.Shape.Windowed() {
-		b.bucket.Lower(c.now, credit)
-		return
+	if belief.Law.Shape == limit.ShapeBucket {
+		return // the bucket was charged all along
+	}
+	if belief.Law.Shape == limit.ShapeUnknown {
+		belief.Law = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}
 	}
 	law, rate := belief.Law, b.rate
 	law.Edge = belief.Edge().Sub(c.base)
@@ -262,14 +269,14 @@ func (b *book) follow(c *client, belief Belief) {
 		// A call that leaves at the edge must not be there before it.
 		law.Edge += 100 * time.Millisecond
 		law.Quiet = 200 * time.Millisecond
-		rate.N -= rate.N / 200
 	}
+	rate.N -= rate.N / 200
 	w, err := limit.NewWindow(rate, law)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	for _, u := range b.uses { // the books of the window replace the bucket
-		if u.at > c.now-2*minute {
+		if u.at > c.now-3*minute {
 			w.Charge(u.at, int64(u.units))
 		}
 	}
@@ -358,11 +365,11 @@ func (c *client) refuse(j *job, wait time.Duration) {
 			b.follow(c, belief)
 		}
 		b.guard.Refused(c.now)
+		b.known = false
 		if b.window != nil {
 			b.window.Drain(c.now, j.cost[i], wait)
-		} else {
-			b.bucket.Lower(c.now, j.cost[i]-b.rate.In(wait))
 		}
+		b.bucket.Lower(c.now, j.cost[i]-b.rate.In(wait))
 	}
 	c.paused = max(c.paused, c.now+wait)
 	c.line = slices.Insert(c.line, 0, j)
@@ -422,7 +429,9 @@ func simulate(t *testing.T, law string, burst time.Duration, seed uint64, jobs [
 		b.bucket, _ = limit.NewBucket(rate, n)
 		b.guard, _ = limit.NewGuard(rate, b.burst)
 		if known.Shape == limit.ShapeBucket {
-			b.guard.Open()
+			b.known = true
+		} else {
+			b.follow(c, b.learner.Belief())
 		}
 		c.books[i] = b
 	}

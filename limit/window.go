@@ -308,41 +308,45 @@ func (w *Window) refund(taken, units int64) {
 	}
 }
 
-// lower charges each of the books what it has above units.
+// lower charges what credit is above units. Both books of ShapeSliding are
+// charged alike: use by others counts in each.
 func (w *Window) lower(units int64) bool {
-	fell := false
-	if w.paned() {
-		over := mulSigned(w.n-units, w.w).sub(w.panes.used(w.at, w))
-		fell = w.panes.missing(w.at, over, w)
+	return w.others(w.at, w.levelAt(w.at).sub(mulSigned(units, w.w)))
+}
+
+// others charges what others used at instant at, in grains, and reports whether
+// credit fell.
+func (w *Window) others(at int64, grains wide) bool {
+	if grains.hi < 0 || grains == (wide{}) {
+		return false
 	}
-	if w.log != nil {
-		if x := w.n - units - w.log.used(w.at); x > 0 {
-			w.log.charge(w.at, x)
-			fell = true
-		}
-	}
-	return fell
+	before := w.levelAt(w.at)
+	w.charge(at, min(grains.ceilDiv(w.w), 4*MaxUnits))
+	return w.levelAt(w.at).less(before)
 }
 
 // lowerSent: the books' use at sent is what they hold since, less what was
-// charged after, plus what was given back after. That holds for every shape.
+// charged after, plus what was given back after. That holds for every shape. Of
+// the two books of ShapeSliding one is wrong. So a reading that one of them
+// explains shows no use by others: entered in the other, it would stay there for
+// a window.
 func (w *Window) lowerSent(sent, remaining, charged, returned int64) bool {
 	sent = min(sent, w.at)
-	fell := false
+	left := mulSigned(w.n-remaining+charged-returned, w.w)
+	var missing wide
+	known := false
 	if w.paned() {
 		if then, ok := w.panes.usedSince(sent, w); ok {
-			then = then.sub(mulSigned(charged, w.w)).add(mulSigned(returned, w.w))
-			fell = w.panes.missing(sent, mulSigned(w.n-remaining, w.w).sub(then), w)
+			missing, known = left.sub(then), true
 		}
 	}
 	if w.log != nil && sent > w.at-w.log.span {
-		then := w.log.since(sent-w.log.span) - charged + returned
-		if x := w.n - remaining - then; x > 0 {
-			w.log.charge(sent, x)
-			fell = true
+		m := left.sub(mul(uint64(w.log.since(sent-w.log.span)), w.w))
+		if !known || m.less(missing) {
+			missing, known = m, true
 		}
 	}
-	return fell
+	return known && w.others(sent, missing)
 }
 
 func (w *Window) drain(keep, d int64) bool {
@@ -467,17 +471,6 @@ func (p *panes) charge(at, units int64, w *Window) {
 	if c := p.of(at, w); c != nil {
 		*c = min(*c+units, mostUsed)
 	}
-}
-
-// missing enters what others used at instant at, in grains, and reports whether
-// that lowered credit.
-func (p *panes) missing(at int64, grains wide, w *Window) bool {
-	if grains.hi < 0 || grains == (wide{}) {
-		return false
-	}
-	before := p.used(w.at, w)
-	p.charge(at, min(grains.ceilDiv(w.w), 4*MaxUnits), w)
-	return before.less(p.used(w.at, w))
 }
 
 // weight is what a unit charged now counts at instant then, in grains.

@@ -145,49 +145,56 @@ func roundUp(x *big.Rat) int64 {
 }
 
 func (o *windowOracle) lower(now, to int64) {
-	if o.hasPanes() {
-		if x := new(big.Rat).Sub(units(o.n-to), o.weighed(now)); x.Sign() > 0 {
-			o.enter(now, now, roundUp(x))
-		}
-	}
-	if o.hasLog() {
-		if x := o.n - to - o.logged(now-o.span()); x > 0 {
-			o.note(now, x)
-		}
+	if x := new(big.Rat).Sub(o.level(now), units(to)); x.Sign() > 0 {
+		o.charge(now, now, roundUp(x))
 	}
 }
 
+// missing is what books that hold used at an instant lack, against a reading.
+func (o *windowOracle) missing(used *big.Rat, remaining, charged, returned int64) *big.Rat {
+	x := units(o.n - remaining + charged - returned)
+	return x.Sub(x, used)
+}
+
 func (o *windowOracle) lowerSent(now, sent, remaining, charged, returned int64) {
-	since := units(charged - returned)
-	if o.hasPanes() && o.begun && (!o.rested(now) || o.law.FirstCall && sent == now) {
-		here, then := o.pane(now), o.pane(sent)
-		used, known := new(big.Rat), true
-		switch {
-		case o.rested(now):
-		case then == here:
-			used = o.weighed(sent)
-		case then == here-1 && o.law.Shape != ShapeFixed:
-			used = units(o.count[here] + o.count[then])
-			rest := big.NewRat(o.edge+here*o.window-sent, o.window)
-			used.Add(used, rest.Mul(rest, units(o.count[then-1])))
-		default:
-			known = false
+	var least *big.Rat
+	see := func(used *big.Rat) {
+		if x := o.missing(used, remaining, charged, returned); least == nil || x.Cmp(least) < 0 {
+			least = x
 		}
-		if x := units(o.n - remaining); known {
-			if x.Sub(x, used).Add(x, since); x.Sign() > 0 {
-				o.enter(now, sent, roundUp(x))
-			}
-		}
-	} else if o.hasPanes() && !o.begun && sent == now {
-		if x := new(big.Rat).Add(units(o.n-remaining), since); x.Sign() > 0 {
-			o.enter(now, now, roundUp(x))
+	}
+	if o.hasPanes() {
+		if used := o.usedSince(now, sent); used != nil {
+			see(used)
 		}
 	}
 	if o.hasLog() && sent > now-o.span() {
-		if x := o.n - remaining - o.logged(sent-o.span()) + charged - returned; x > 0 {
-			o.note(sent, x)
-		}
+		see(units(o.logged(sent - o.span())))
 	}
+	if least != nil && least.Sign() > 0 {
+		o.charge(now, sent, roundUp(least))
+	}
+}
+
+// usedSince is what the windows counted at sent and all charged since, or nil
+// where that is forgotten.
+func (o *windowOracle) usedSince(now, sent int64) *big.Rat {
+	if !o.begun || o.rested(now) {
+		if sent == now {
+			return new(big.Rat)
+		}
+		return nil
+	}
+	here, then := o.pane(now), o.pane(sent)
+	switch {
+	case then == here:
+		return o.weighed(sent)
+	case then == here-1 && o.law.Shape != ShapeFixed:
+		used := units(o.count[here] + o.count[then])
+		rest := big.NewRat(o.edge+here*o.window-sent, o.window)
+		return used.Add(used, rest.Mul(rest, units(o.count[then-1])))
+	}
+	return nil
 }
 
 func (o *windowOracle) setRate(now int64, r Rate) {
