@@ -98,6 +98,7 @@ const (
 	weightedFromReset // these two once answers agree on an instant
 	fixedFromReset
 	books
+	none = -1
 )
 
 // A Learner learns the law of one limit. Its methods take instants and must not
@@ -117,6 +118,7 @@ type Learner struct {
 	edge    [books]int64
 	recent  [256]charged // in a ring
 	charges int
+	chosen  int // whose window is believed, or none
 
 	last struct { // the newest reading, by sending
 		ok        bool
@@ -200,7 +202,7 @@ func New(o Options) *Learner {
 	if o.Window <= 0 {
 		o.Window = time.Minute
 	}
-	return &Learner{o: o}
+	return &Learner{o: o, chosen: none}
 }
 
 func (l *Learner) start(at time.Time) {
@@ -295,7 +297,7 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
-	l.bucket = fit{}
+	l.bucket, l.chosen = fit{}, none
 }
 
 func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
@@ -350,7 +352,7 @@ func (l *Learner) refused(e Evidence) {
 	l.belief.Why = fmt.Sprintf("%v was given up: refused twice although its books had room", old)
 	l.struck.n = 0
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
-	l.bucket = fit{}
+	l.bucket, l.chosen = fit{}, none
 	l.o.Known = limit.Law{} // what was recorded once holds no more
 }
 
@@ -561,9 +563,14 @@ func (l *Learner) best() int {
 			w.Law().Shape == limit.ShapeFixed && f.edges == 0 {
 			continue
 		}
-		if best < 0 || f.hits-f.misses > l.pairs[best].hits-l.pairs[best].misses {
-			best = i
+		if best < 0 || f.hits-f.misses >= l.pairs[best].hits-l.pairs[best].misses {
+			best = i // of equals the later: what an answer named before a guess
 		}
+	}
+	// Beginnings that no send tells apart may fit alike: the one believed stays.
+	if c := l.chosen; best >= 0 && c != none && l.windows[c] != nil && l.windows[c].Law().Shape == l.windows[best].Law().Shape &&
+		l.pairs[c].misses*4 <= l.pairs[c].hits {
+		best = c
 	}
 	if best < 0 || l.pairs[best].hits-l.pairs[best].misses < l.bucket.hits-l.bucket.misses+2 {
 		return -1
@@ -581,7 +588,7 @@ func (l *Learner) best() int {
 // windows begin with the first call after a rest, Edge is the last such beginning.
 func (l *Learner) window() limit.Law {
 	best, law := l.best(), limit.Law{Shape: limit.ShapeSliding}
-	if best < 0 {
+	if l.chosen = best; best < 0 {
 		best = weightedFromFirst
 	} else {
 		law.Shape = l.windows[best].Law().Shape

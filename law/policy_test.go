@@ -99,8 +99,8 @@ func (r *ruler) take(t time.Duration, cost float64) {
 		r.level, r.at = r.used(t)+cost, t
 		return
 	}
-	if r.law == "two" && len(r.log) == 0 {
-		r.edge = t // from the first call
+	if r.law == "two" && r.used(t) == 0 {
+		r.edge = t // from the first call after a rest
 	}
 	r.log = append(r.log, use{t, cost})
 }
@@ -324,7 +324,11 @@ func (c *client) send(j *job) {
 		}
 		if free > c.now {
 			wait := (free - c.now + time.Second - 1).Truncate(time.Second)
-			c.at(c.now+c.lag(), func() { c.refuse(j, wait) })
+			var which [2]bool
+			for i, l := range c.server.limits {
+				which[i] = l.earliest(c.now, float64(j.cost[i])) > c.now
+			}
+			c.at(c.now+c.lag(), func() { c.refuse(j, wait, which) })
 			return
 		}
 		var remaining [2]int64
@@ -350,7 +354,7 @@ func (c *client) send(j *job) {
 	})
 }
 
-func (c *client) refuse(j *job, wait time.Duration) {
+func (c *client) refuse(j *job, wait time.Duration, which [2]bool) {
 	if testing.Verbose() {
 		c.t.Log(c.now, "refused, sent", j.sent, "wait", wait, c.books[0].learner.Belief().Law.Shape, c.books[1].learner.Belief().Law.Shape)
 	}
@@ -360,9 +364,12 @@ func (c *client) refuse(j *job, wait time.Duration) {
 		b.uses = slices.DeleteFunc(b.uses, func(u use) bool { return u.at == j.sent && u.units == float64(j.cost[i]) })
 		b.giveBack(j.sent, j.cost[i])
 		b.learner.Charged(c.base.Add(j.sent), -j.cost[i])
-		belief, changed := b.learner.Saw(Evidence{Mark: j.marks[i], Answered: c.time(), Refused: true, Room: true})
+		belief, changed := b.learner.Saw(Evidence{Mark: j.marks[i], Answered: c.time(), Refused: true, Room: which[i]})
 		if changed {
 			b.follow(c, belief)
+		}
+		if !which[i] {
+			continue
 		}
 		b.guard.Refused(c.now)
 		b.known = false
