@@ -8,10 +8,12 @@ import "time"
 // [Bucket] does.
 //
 //	nothing more     the bucket decides
-//	guard            the bucket and the guard must both have room
-//	window           the window decides; the bucket stands still
+//	guard            the guard must have room too
+//	window           the window decides; the bucket is charged along with it
 //
-// A cost goes through all that decides, or through nothing.
+// A cost goes through all that decides, or through nothing. All books are charged
+// with all that goes, and lowered by all readings, whichever of them decides. So
+// another law changes only which books are asked, and raises none.
 type meter struct {
 	Bucket
 	more *meterMore
@@ -41,39 +43,45 @@ func (m *meter) take(now, cost int64) bool {
 
 func (m *meter) takeMore(now, cost int64) bool {
 	x := m.more
-	switch {
-	case x.window != nil:
-		m.Bucket.advance(now) // the clock of both
-		x.window.advance(now)
-		x.before.panes = x.window.panes
-		if l := x.window.log; l != nil {
-			x.before.latest = l.latest(now)
-		}
-		return cost <= m.max && x.window.take(now, cost)
-	case !x.guarded:
-		return m.Bucket.take(now, cost)
-	case !x.guard.passes(now, cost) || !m.Bucket.take(now, cost):
+	if x.guarded && !x.guard.passes(now, cost) {
 		return false
 	}
-	x.before.guard = x.guard
-	x.guard.spend(cost)
+	if w := x.window; w != nil {
+		w.advance(now)
+		x.before.panes = w.panes
+		if w.log != nil {
+			x.before.latest = w.log.latest(w.at)
+		}
+		if cost > m.max || !w.take(now, cost) {
+			return false
+		}
+		m.Bucket.advance(now)
+		m.Bucket.charge(cost)
+	} else if !m.Bucket.take(now, cost) {
+		return false
+	}
+	if x.guarded {
+		x.before.guard = x.guard
+		x.guard.spend(cost)
+	}
 	return true
 }
 
 // untake undoes the last take, which succeeded at the last instant: the meter is
 // as if it had been refused.
 func (m *meter) untake(cost int64) {
+	m.Bucket.refund(cost)
 	x := m.more
-	switch {
-	case x == nil || x.window == nil:
-		m.Bucket.refund(cost)
-		if x != nil && x.guarded {
-			x.guard = x.before.guard
-		}
-	default:
-		x.window.panes = x.before.panes
-		if l := x.window.log; l != nil {
-			l.undo(m.at, cost, x.before.latest)
+	if x == nil {
+		return
+	}
+	if x.guarded {
+		x.guard = x.before.guard
+	}
+	if w := x.window; w != nil {
+		w.panes = x.before.panes
+		if w.log != nil {
+			w.log.undo(w.at, cost, x.before.latest)
 		}
 	}
 }
@@ -81,15 +89,19 @@ func (m *meter) untake(cost int64) {
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
 func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	x := m.more
-	switch {
-	case x == nil:
+	if x == nil {
 		return m.Bucket.waitFrom(start, ahead, cost)
-	case x.window != nil:
-		return x.window.waitFrom(start, ahead, cost)
-	case x.guarded:
-		return max(m.Bucket.waitFrom(start, ahead, cost), x.guard.waitFrom(start, ahead, cost))
 	}
-	return m.Bucket.waitFrom(start, ahead, cost)
+	var wait int64
+	if x.window != nil {
+		wait = x.window.waitFrom(start, ahead, cost)
+	} else {
+		wait = m.Bucket.waitFrom(start, ahead, cost)
+	}
+	if x.guarded {
+		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
+	}
+	return wait
 }
 
 func (m *meter) advance(now int64) {
@@ -101,29 +113,33 @@ func (m *meter) advance(now int64) {
 
 // charge spends without asking, at the last instant.
 func (m *meter) charge(units int64) {
+	m.Bucket.charge(units)
 	x := m.more
-	if x != nil && x.window != nil {
-		x.window.advance(m.at)
-		x.window.charge(m.at, units)
+	if x == nil {
 		return
 	}
-	m.Bucket.charge(units)
-	if x != nil && x.guarded {
+	if x.guarded {
 		x.guard.pace.advance(m.at)
 		x.guard.spend(units)
+	}
+	if x.window != nil {
+		x.window.advance(m.at)
+		x.window.charge(x.window.at, units)
 	}
 }
 
 // refund gives back what was charged at instant taken.
 func (m *meter) refund(taken, units int64) {
+	m.Bucket.refund(units)
 	x := m.more
-	if x != nil && x.window != nil {
-		x.window.refund(taken, units)
+	if x == nil {
 		return
 	}
-	m.Bucket.refund(units)
-	if x != nil && x.guarded {
+	if x.guarded {
 		x.guard.refund(units)
+	}
+	if x.window != nil {
+		x.window.refund(taken, units)
 	}
 }
 
@@ -136,28 +152,34 @@ func (m *meter) credit() int64 {
 }
 
 // lowerSent takes in a reading: at instant sent the other side had remaining
-// units left; charged and returned are what moved since. It reports whether
-// credit fell.
-func (m *meter) lowerSent(sent, remaining, charged, returned int64) bool {
+// units left; charged and returned are what moved since. The bucket and the guard
+// keep margin of it back, for what the way of a call may be longer than another's.
+// It reports whether credit fell.
+func (m *meter) lowerSent(sent, remaining, margin, charged, returned int64) bool {
 	x := m.more
-	if x != nil && x.guarded {
-		x.guard.Shown(time.Duration(sent), remaining-charged+returned)
+	left := remaining - margin - charged + returned
+	fell := m.lower(mulSigned(left, m.w).add(mul(m.n, uint64(max(0, m.at-sent)))))
+	if x == nil {
+		return fell
 	}
-	if x != nil && x.window != nil {
+	if x.guarded {
+		x.guard.Shown(time.Duration(sent), left)
+	}
+	if x.window != nil {
 		x.window.advance(m.at)
 		return x.window.lowerSent(sent, remaining, charged, returned)
 	}
-	return m.lower(mulSigned(remaining-charged+returned, m.w).
-		add(mul(m.n, uint64(max(0, m.at-sent)))))
+	return fell
 }
 
 // drain lets keep be there at d from now, and nothing beyond.
 func (m *meter) drain(keep, d int64) bool {
+	fell := m.lower(mul(uint64(keep), m.w).sub(mul(m.n, uint64(d))))
 	if x := m.more; x != nil && x.window != nil {
 		x.window.advance(m.at)
 		return x.window.drain(keep, d)
 	}
-	return m.lower(mul(uint64(keep), m.w).sub(mul(m.n, uint64(d))))
+	return fell
 }
 
 // set changes the rate at the last instant.
@@ -176,17 +198,16 @@ func (m *meter) set(r Rate, burst, largest int64) {
 	}
 }
 
-// follow makes the meter one of that law, at the last instant. Credit is carried
-// over and never raised: a window begins as if all that the bucket has not were
-// used now, and a bucket with what the window had, cut to its burst.
+// follow makes the meter one of that law, at the last instant. The first window
+// begins as if all that the bucket has not were used now; a later one with what
+// was used by the books so far. Under a bucket, or an unknown law, the bucket
+// decides, which was charged all along. Only the first window's rate and law can
+// be wrong: a [*ConfigError], which changes nothing.
 func (m *meter) follow(l Law) error {
 	r := Rate{int64(m.n), time.Duration(m.w)}
-	credit := m.credit()
 	if !l.Shape.Windowed() {
-		if m.more != nil && m.more.window != nil {
+		if m.more != nil {
 			m.more.window = nil
-			m.level = m.cap.min(mulSigned(credit, m.w))
-			m.saturate()
 		}
 		return nil
 	}
@@ -196,9 +217,14 @@ func (m *meter) follow(l Law) error {
 	if m.more == nil {
 		m.more = &meterMore{}
 	}
-	w := &Window{law: l}
+	if w := m.more.window; w != nil {
+		w.advance(m.at)
+		m.more.window = w.become(l)
+		return nil
+	}
+	w := &Window{law: l, keeps: true}
 	w.start(r, m.at)
-	w.charge(m.at, r.N-min(credit, r.N))
+	w.charge(m.at, r.N-min(m.Bucket.Credit(), r.N))
 	m.more.window = w
 	return nil
 }

@@ -185,11 +185,14 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 		r := pick(s, windowRates)
 		burst := 1 + upTo(s, r.N)
 		m := meter{Bucket: newBucket(r, burst, r.N, 0)}
-		form := upTo(s, 3)
+		form := upTo(s, 4) // 3 is a window behind a guard
 		switch form {
 		case 1:
 			m.protect(1 + upTo(s, burst))
-		case 2:
+		case 2, 3:
+			if form == 3 {
+				m.protect(1 + upTo(s, burst))
+			}
 			if err := m.follow(Law{Shape: ShapeFixed + Shape(upTo(s, 4)), FirstCall: upTo(s, 2) == 0}); err != nil {
 				t.Fatal(err)
 			}
@@ -247,15 +250,27 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 			}
 			if upTo(s, 4) == 0 {
 				before := m.credit()
-				m.lowerSent(at, upTo(s, r.N+1), 0, 0)
+				m.lowerSent(at, upTo(s, r.N+1), 0, 0, 0)
 				if m.credit() > before {
 					t.Fatalf("form %d: a reading raised credit", form)
 				}
 			}
 		}
-		before := m.credit()
-		if err := m.follow(Law{Shape: ShapeBucket}); err != nil || m.credit() > before {
-			t.Fatalf("form %d: given up, credit %d, before %d, %v", form, m.credit(), before, err)
+		// Another law changes which books are asked, and raises none of them.
+		level, used := m.level, int64(0)
+		if m.more != nil && m.more.window != nil {
+			used = m.more.window.log.used(at)
+		}
+		for _, next := range []Law{{Shape: ShapeLog}, {Shape: ShapeFixed}, {Shape: ShapeLog}, {Shape: ShapeBucket}} {
+			if err := m.follow(next); err != nil {
+				t.Fatal(err)
+			}
+			if m.level != level {
+				t.Fatalf("form %d: the bucket moved", form)
+			}
+			if next.Shape == ShapeLog && form >= 2 && m.credit() > r.N-used {
+				t.Fatalf("form %d: credit %d under %v, but %d of %d are used", form, m.credit(), next.Shape, used, r.N)
+			}
 		}
 	}
 }
@@ -264,11 +279,11 @@ func TestEvidenceRaisesNoCredit(t *testing.T) {
 	m := meter{Bucket: newBucket(PerMinute(600), 600, 600, 0)}
 	m.protect(10)
 	m.take(0, 10)
-	m.lowerSent(0, 100, 0, 0)
+	m.lowerSent(0, 100, 0, 0, 0)
 	if c := m.credit(); c != 100 {
 		t.Errorf("credit %d, want the 100 that the reading shows", c)
 	}
-	if m.lowerSent(0, 600, 0, 0); m.credit() != 100 {
+	if m.lowerSent(0, 600, 0, 0, 0); m.credit() != 100 {
 		t.Errorf("credit %d, want 100: a reading raised it", m.credit())
 	}
 	if !m.take(0, 100) || m.take(0, 1) {

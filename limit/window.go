@@ -112,8 +112,9 @@ type Window struct {
 	n     int64
 	w     uint64  // window in nanoseconds, and grains to a unit
 	at    int64   // the last instant
+	keeps bool    // a log, whatever the shape
 	panes panes   // ShapeFixed, ShapeTwoWindows, ShapeSliding
-	log   *useLog // ShapeLog, ShapeSliding
+	log   *useLog // ShapeLog, ShapeSliding; of others what a later law is begun with
 }
 
 // NewWindow returns a window at instant 0 in which nothing was used. The largest
@@ -139,7 +140,7 @@ func (w *Window) start(r Rate, now int64) {
 		w.panes.edge = edgeBefore(now, int64(w.law.Edge), int64(r.Window))
 	}
 	w.log = nil
-	if w.law.Shape == ShapeLog || w.law.Shape == ShapeSliding {
+	if w.logged() || w.keeps {
 		w.log = newLog(int64(r.Window + w.law.Margin))
 	}
 }
@@ -234,6 +235,11 @@ func (w *Window) SetRate(now time.Duration, r Rate) error {
 // use beyond the limit.
 func (w *Window) Credit() int64 { return w.levelAt(w.at).floorDiv(w.w) }
 
+// logged reports whether the log decides.
+func (w *Window) logged() bool {
+	return w.law.Shape == ShapeLog || w.law.Shape == ShapeSliding
+}
+
 func (w *Window) paned() bool { return w.law.Shape != ShapeLog }
 
 func (w *Window) advance(now int64) {
@@ -254,7 +260,7 @@ func (w *Window) levelAt(now int64) wide {
 	if w.paned() {
 		level = all.sub(w.panes.rolled(now, w).used(now, w))
 	}
-	if w.log != nil {
+	if w.logged() {
 		level = level.min(all.sub(mul(uint64(w.log.used(now)), w.w)))
 	}
 	return level
@@ -340,7 +346,7 @@ func (w *Window) lowerSent(sent, remaining, charged, returned int64) bool {
 			missing, known = left.sub(then), true
 		}
 	}
-	if w.log != nil && sent > w.at-w.log.span {
+	if w.logged() && sent > w.at-w.log.span {
 		m := left.sub(mul(uint64(w.log.since(sent-w.log.span)), w.w))
 		if !known || m.less(missing) {
 			missing, known = m, true
@@ -359,7 +365,7 @@ func (w *Window) drain(keep, d int64) bool {
 			fell = true
 		}
 	}
-	if w.log != nil && d < w.log.span {
+	if w.logged() && d < w.log.span {
 		if x := w.n - keep - w.log.used(then); x > 0 {
 			w.log.charge(w.at, x)
 			fell = true
@@ -381,6 +387,22 @@ func (w *Window) set(r Rate) {
 	w.charge(w.at, r.N-credit)
 }
 
+// become returns w under another law of the same rate, with the use that w has
+// kept. w must keep a log.
+func (w *Window) become(l Law) *Window {
+	next := &Window{law: l, keeps: true}
+	from := max(0, w.at-2*int64(w.w))
+	next.start(w.rate, from)
+	for slot := max(w.log.oldest(), from/w.log.grid); slot <= w.log.head; slot++ {
+		if c := w.log.at(slot); c.units > 0 && c.at >= from {
+			next.advance(c.at)
+			next.charge(c.at, c.units)
+		}
+	}
+	next.advance(w.at)
+	return next
+}
+
 // waitFrom is [Bucket.waitFrom] for a window: the nanoseconds after start until
 // cost is admissible when ahead units are spent first, each as early as it can
 // be. It is exact when nobody is ahead. Else it is never too late: those ahead
@@ -393,7 +415,7 @@ func (w *Window) waitFrom(start, ahead, cost int64) int64 {
 	if w.paned() {
 		wait = w.panes.rolled(start, w).wait(start, ahead, cost, w)
 	}
-	if w.log != nil {
+	if w.logged() {
 		wait = max(wait, w.log.wait(start, ahead, cost, w.n))
 	}
 	return wait
