@@ -125,6 +125,11 @@ type Learner struct {
 		mark      Mark
 		remaining int64
 	}
+	holds struct { // of the newest reading with a reset
+		ok        bool
+		d         time.Duration
+		remaining int64
+	}
 	resets resets
 	votes  votes
 	pairs  [books]fit
@@ -396,20 +401,26 @@ func (l *Learner) byReset(e Evidence) {
 		return
 	}
 	grain := max(e.Precise, time.Millisecond)
-	// A bucket may hold less than a window's limit: then it misses less.
 	missing := l.n - e.Remaining.N
 	full := l.toFill(missing)
-	if less := l.toFill(l.shown - e.Remaining.N); (less - e.Reset.D).Abs() < (full - e.Reset.D).Abs() {
-		missing, full = l.shown-e.Remaining.N, less
-	}
-	if full >= 2*grain || missing == 1 && full >= grain {
-		off := full - e.Reset.D
-		// Rounded down, and what went while the answer was under way.
-		if slack := grain + 2*time.Millisecond + full/50; off >= -slack && off <= slack+e.Answered.Sub(e.Mark.at)/8 {
-			l.votes.byReset++
-		} else if missing > 1 {
-			l.votes.against++
-		}
+	// Rounded down, and what went while the answer was under way.
+	slack := grain + 2*time.Millisecond + full/50 + l.toFill(l.o.Round)
+	late := e.Answered.Sub(e.Mark.at) / 8
+	// Reset and remaining together are what the bucket holds, as a time: the whole
+	// window, or less, then the same on each answer.
+	holds := e.Reset.D + l.toFill(e.Remaining.N)
+	last := l.holds
+	l.holds.ok, l.holds.d, l.holds.remaining = true, holds, e.Remaining.N
+	moved := l.toFill(abs(e.Remaining.N - last.remaining))
+	switch whole := l.o.Window - holds; {
+	case full < 2*grain && (missing != 1 || full < grain):
+		// nearly full: any law says so
+	case whole >= -slack && whole <= slack+late:
+		l.votes.byReset++
+	case last.ok && moved > 2*slack && (holds-last.d).Abs() <= slack:
+		l.votes.byReset++
+	case last.ok && missing > 1 && moved > 2*slack:
+		l.votes.against++
 	}
 	if l.resets.saw(e.Answered.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain) && l.windows[fixedFromReset] == nil {
 		edge := l.resets.edge.Sub(l.base) + grain/2
