@@ -78,6 +78,11 @@ type Belief struct {
 	Since    time.Time     // when it began, or was given up
 	Why      string        // for people
 	Until    time.Time     // given up: nothing is believed before that
+
+	// Ask is the next edge that answers have named, while it is not known whether
+	// the window ends there. A few calls that leave after it show that: until then
+	// other books wait longer than they need. Zero: no edge was named, or it is known.
+	Ask time.Time
 }
 
 // Edge is an instant at which a window begins, for a law that has one.
@@ -180,6 +185,7 @@ type votes struct {
 type fit struct {
 	hits, misses int
 	edges        int // edges that passed as foretold
+	proofs       int // answers in a row that show an edge passed, which no other books explain
 }
 
 // memory is how many pairs or answers count in full. What is older fades, since
@@ -333,6 +339,7 @@ func (l *Learner) Saw(e Evidence) (b Belief, changed bool) {
 	default:
 		l.read(e)
 		l.conclude(e.Answered)
+		l.belief.Ask = l.ask(e.Answered)
 	}
 	return l.belief, l.belief.Law != before
 }
@@ -404,7 +411,7 @@ func (l *Learner) byReset(e Evidence) {
 	missing := l.n - e.Remaining.N
 	full := l.toFill(missing)
 	// Rounded down, and what went while the answer was under way.
-	slack := grain + 2*time.Millisecond + full/50 + l.toFill(l.o.Round)
+	slack := grain + 2*time.Millisecond + e.Reset.D/50 + l.toFill(l.o.Round)
 	late := e.Answered.Sub(e.Mark.at) / 8
 	// Reset and remaining together are what the bucket holds, as a time: the whole
 	// window, or less, then the same on each answer.
@@ -483,6 +490,7 @@ func (l *Learner) compare(m Mark, remaining int64) {
 	}
 
 	// A window never holds more than the limit less own charges: what does refutes it.
+	l.prove(m, remaining, tol)
 	refuted := 0
 	for i, w := range l.windows {
 		if w != nil && remaining > l.n-m.used[i]+tol+m.used[i]*l.o.Unsure/100 {
@@ -538,6 +546,43 @@ func (l *Learner) compare(m Mark, remaining int64) {
 	}
 }
 
+// prove looks for answers that only an edge explains: all but what was charged
+// since is back, and of what was used before the other books still count enough
+// to be seen.
+func (l *Learner) prove(m Mark, remaining, tol int64) {
+	least := m.used[aLog]
+	for i, w := range l.windows {
+		if w != nil && w.Law().Shape == limit.ShapeTwoWindows {
+			least = min(least, m.used[i])
+		}
+	}
+	for i, w := range l.windows {
+		if w == nil || w.Law().Shape != limit.ShapeFixed {
+			continue
+		}
+		switch f := &l.pairs[i]; {
+		case abs(remaining-(l.n-m.fresh[i])) > tol:
+			f.proofs = 0
+		case least-m.fresh[i] > 3*tol:
+			f.proofs++
+		}
+	}
+}
+
+// ask is the next edge that is to be looked at.
+func (l *Learner) ask(now time.Time) time.Time {
+	w := l.windows[fixedFromReset]
+	if w == nil || l.belief.Law.Shape == limit.ShapeFixed || l.belief.Law.Shape == limit.ShapeBucket ||
+		now.Before(l.belief.Until) {
+		return time.Time{}
+	}
+	edge := l.base.Add(w.Law().Edge)
+	if past := now.Sub(edge); past >= 0 {
+		edge = edge.Add((past/l.o.Window + 1) * l.o.Window)
+	}
+	return edge
+}
+
 // conclude believes what the votes say.
 func (l *Learner) conclude(now time.Time) {
 	if now.Before(l.belief.Until) {
@@ -568,6 +613,11 @@ func (l *Learner) windowed() bool {
 // best is the one window that has foretold what the others have not, or -1.
 func (l *Learner) best() int {
 	best := -1
+	for i := books - 1; i >= 0; i-- { // what an answer named before a guess
+		if f := l.pairs[i]; l.windows[i] != nil && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
+			return i
+		}
+	}
 	for i, w := range l.windows {
 		f := l.pairs[i]
 		if w == nil || f.hits < 3 || f.misses*4 > f.hits ||
