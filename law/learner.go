@@ -235,17 +235,8 @@ func (l *Learner) Belief() Belief { return l.belief }
 func (l *Learner) Charged(at time.Time, units int64) Mark {
 	l.start(at)
 	l.spent += units
-	t := max(0, at.Sub(l.base))
-	for i, w := range l.windows {
-		switch {
-		case w == nil:
-		case units < 0:
-			w.Return(t, -units)
-		default:
-			l.roll(i, at)
-			w.Charge(t, units)
-		}
-		l.fresh[i] += units
+	for i := range l.windows {
+		l.enter(i, at, units)
 	}
 	m := l.Mark(at)
 	m.own = max(0, units)
@@ -292,10 +283,24 @@ func (l *Learner) roll(i int, at time.Time) {
 	}
 }
 
-// open begins the books of the windows anew, for a limit of n.
+// open begins the books of the windows anew, for a limit of n of which used
+// counted at an instant. What was charged before is entered as far as it is
+// remembered, so that windows begin where they began; the rest of used is others'.
 func (l *Learner) open(n int64, at time.Time, used int64) {
 	l.n = n
 	l.epoch++
+	first := max(0, l.charges-len(l.recent))
+	begin, before := at, int64(0)
+	if first < l.charges {
+		begin = l.recent[first%len(l.recent)].at
+		if first > 0 {
+			before = l.recent[first%len(l.recent)].spent
+			first++
+		}
+	}
+	if begin.After(at) {
+		begin = at
+	}
 	clock := time.Duration(l.base.Truncate(l.o.Window).Sub(l.base))
 	for i, law := range [...]limit.Law{
 		aLog:              {Shape: limit.ShapeLog},
@@ -304,11 +309,41 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 		weightedFromClock: {Shape: limit.ShapeTwoWindows, Edge: clock},
 		fixedFromClock:    {Shape: limit.ShapeFixed, Edge: clock},
 	} {
-		l.begin(i, law, at, used)
+		l.begin(i, law, begin, 0)
+		last, others := before, used
+		for k := first; k < l.charges; k++ {
+			c := l.recent[k%len(l.recent)]
+			if c.at.After(at) && others > 0 {
+				l.enter(i, at, others)
+				others = 0
+			}
+			l.enter(i, c.at, c.spent-last)
+			others -= c.spent - last
+			last = c.spent
+		}
+		if l.charges == first || !l.recent[(l.charges-1)%len(l.recent)].at.After(at) {
+			l.enter(i, at, max(0, others))
+		}
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
 	l.bucket, l.chosen = fit{}, none
+}
+
+// enter charges the books of one window, or returns where units are below zero.
+func (l *Learner) enter(i int, at time.Time, units int64) {
+	w := l.windows[i]
+	if w == nil || units == 0 {
+		return
+	}
+	t := max(0, at.Sub(l.base))
+	if units < 0 {
+		w.Return(t, -units)
+	} else {
+		l.roll(i, at)
+		w.Charge(t, units)
+	}
+	l.fresh[i] += units
 }
 
 func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
@@ -621,17 +656,19 @@ func (l *Learner) best() int {
 	for i, w := range l.windows {
 		f := l.pairs[i]
 		if w == nil || f.hits < 3 || f.misses*4 > f.hits ||
-			w.Law().Shape == limit.ShapeFixed && f.edges == 0 {
+			w.Law().Shape == limit.ShapeFixed && f.edges < 2 {
 			continue
 		}
 		if best < 0 || f.hits-f.misses >= l.pairs[best].hits-l.pairs[best].misses {
 			best = i // of equals the later: what an answer named before a guess
 		}
 	}
-	// Beginnings that no send tells apart may fit alike: the one believed stays.
-	if c := l.chosen; best >= 0 && c != none && l.windows[c] != nil && l.windows[c].Law().Shape == l.windows[best].Law().Shape &&
-		l.pairs[c].misses*4 <= l.pairs[c].hits {
-		best = c
+	// What is believed stays while it does well: beginnings that no send tells
+	// apart fit alike, and other shapes do for a while.
+	if c := l.chosen; c != none && l.windows[c] != nil {
+		if f := l.pairs[c]; f.misses*3 <= f.hits && (best < 0 || l.pairs[best].hits-l.pairs[best].misses < f.hits-f.misses+memory/3) {
+			return c
+		}
 	}
 	if best < 0 || l.pairs[best].hits-l.pairs[best].misses < l.bucket.hits-l.bucket.misses+2 {
 		return -1
@@ -655,14 +692,15 @@ func (l *Learner) window() limit.Law {
 		law.Shape = l.windows[best].Law().Shape
 	}
 	if best != aLog {
-		law.Edge = time.Duration(l.edge[best])
+		law.FirstCall = l.windows[best].Law().FirstCall
+		law.Edge = max(1, time.Duration(l.edge[best]))
 	}
 	return law
 }
 
 func (l *Learner) believe(now time.Time, law limit.Law, why string) {
 	old := l.belief.Law
-	if old.Shape == law.Shape && (old.FirstCall || (old.Edge-law.Edge)%l.o.Window == 0) {
+	if old.Shape == law.Shape && (old.Edge-law.Edge)%l.o.Window == 0 {
 		return
 	}
 	if old.Shape == l.o.Known.Shape && old.Shape.Windowed() && law.Shape == limit.ShapeSliding {

@@ -67,9 +67,9 @@ type Law struct {
 	// windows of ShapeFixed, ShapeTwoWindows and ShapeSliding are counted from it.
 	Edge time.Duration
 
-	// FirstCall: a window begins with the first charge after a rest, not at Edge.
-	// For ShapeFixed a rest is the end of a window; for the weighted windows two
-	// windows without use.
+	// FirstCall: a window begins with the first charge after a rest. For ShapeFixed
+	// a rest is the end of a window; for the weighted windows two windows without
+	// use. An Edge other than 0 is where a window began that is not at rest yet.
 	FirstCall bool
 
 	// Margin is added to the window of a log, for the time a call is under way.
@@ -135,7 +135,7 @@ func NewWindow(r Rate, l Law) (*Window, error) {
 // start forgets all use.
 func (w *Window) start(r Rate, now int64) {
 	w.rate, w.n, w.w, w.at = r, r.N, uint64(r.Window), now
-	w.panes = panes{open: !w.law.FirstCall}
+	w.panes = panes{open: !w.law.FirstCall || w.law.Edge != 0, named: w.law.FirstCall}
 	if w.panes.open {
 		w.panes.edge = edgeBefore(now, int64(w.law.Edge), int64(r.Window))
 	}
@@ -427,6 +427,7 @@ type panes struct {
 	edge             int64 // where this window began
 	cur, last, prior int64 // units used
 	open             bool  // false: the next charge begins a window
+	named            bool  // a window that Law.Edge names, not charged yet
 }
 
 // mostUsed keeps sums of units within 62 bits; more use than that saturates.
@@ -451,7 +452,7 @@ func (p panes) rolled(now int64, w *Window) panes {
 
 // rested closes windows that begin with a call, once nothing in them counts.
 func (p panes) rested(w *Window) panes {
-	if w.law.FirstCall && p.cur == 0 && (p.last == 0 || w.law.Shape == ShapeFixed) {
+	if w.law.FirstCall && !p.named && p.cur == 0 && (p.last == 0 || w.law.Shape == ShapeFixed) {
 		p.open = false
 	}
 	return p
@@ -490,6 +491,7 @@ func (p *panes) charge(at, units int64, w *Window) {
 		*p = panes{edge: w.at, open: true}
 		at = w.at
 	}
+	p.named = false
 	if c := p.of(at, w); c != nil {
 		*c = min(*c+units, mostUsed)
 	}

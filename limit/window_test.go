@@ -21,6 +21,7 @@ type windowOracle struct {
 	// from edge.
 	edge  int64
 	begun bool
+	named bool // begun at an edge that the law names, and not charged yet
 	count map[int64]int64
 
 	// The log: units by slot, and the latest charge of the slot.
@@ -30,7 +31,7 @@ type windowOracle struct {
 func newWindowOracle(r Rate, l Law, now int64) *windowOracle {
 	return &windowOracle{
 		law: l, window: int64(r.Window), n: r.N,
-		edge: int64(l.Edge), begun: !l.FirstCall, count: map[int64]int64{},
+		edge: int64(l.Edge), begun: !l.FirstCall || l.Edge != 0, named: l.FirstCall && l.Edge != 0, count: map[int64]int64{},
 		units: map[int64]int64{}, latest: map[int64]int64{},
 	}
 }
@@ -53,7 +54,7 @@ func (o *windowOracle) pane(at int64) int64 {
 
 func (o *windowOracle) rested(now int64) bool {
 	k := o.pane(now)
-	return o.law.FirstCall && o.count[k] == 0 && (o.law.Shape == ShapeFixed || o.count[k-1] == 0)
+	return o.law.FirstCall && !o.named && o.count[k] == 0 && (o.law.Shape == ShapeFixed || o.count[k-1] == 0)
 }
 
 func (o *windowOracle) charge(now, at, units int64) {
@@ -72,6 +73,7 @@ func (o *windowOracle) enter(now, at, units int64) {
 	if !o.begun || o.rested(now) {
 		o.edge, o.begun, o.count, at = now, true, map[int64]int64{}, now
 	}
+	o.named = false
 	o.count[o.pane(at)] += units
 }
 
