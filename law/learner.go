@@ -85,8 +85,14 @@ type Belief struct {
 	Ask time.Time
 }
 
-// Edge is an instant at which a window begins, for a law that has one.
-func (b Belief) Edge() time.Time { return b.Base.Add(b.Law.Edge) }
+// At is the law for a meter whose instants are counted from base.
+func (b Belief) At(base time.Time) limit.Law {
+	l := b.Law
+	if l.Edge != 0 || !l.FirstCall && l.Shape.Windowed() && l.Shape != limit.ShapeLog {
+		l.Edge += b.Base.Sub(base)
+	}
+	return l
+}
 
 // String reads like "bucket: 500 in 1m0s, since 12:00:00: reset is missing / rate on 3 answers".
 func (b Belief) String() string {

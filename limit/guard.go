@@ -26,6 +26,7 @@ type Guard struct {
 	open bool
 
 	shown  int64 // what the newest reading had left, less own charges since
+	sure   int64 // the same, less what may have arrived after it
 	known  bool
 	newest int64 // when that reading was sent
 
@@ -78,14 +79,18 @@ func (g *Guard) Charge(now time.Duration, units int64) {
 	g.spend(clampUnits(units))
 }
 
-// Shown takes in that units may go at once: what a reading of a call sent at
-// that instant had left, less what was charged since, plus what was given back.
-// Readings of calls that left earlier than the newest are ignored.
-func (g *Guard) Shown(sent time.Duration, units int64) {
+// Shown takes in that units may go at once: what a reading of a call sent at that
+// instant had left, less what was charged since, plus what was given back. Calls
+// that leave together arrive in any order. So two counts are told: units is less
+// only what left too late to be in the reading; sure is less all that may have
+// arrived after it. Readings of calls that left earlier than the newest are
+// ignored.
+func (g *Guard) Shown(sent time.Duration, units, sure int64) {
 	if g.known && int64(sent) < g.newest {
 		return
 	}
-	g.known, g.newest, g.shown = true, int64(sent), max(-MaxUnits, min(units, MaxUnits))
+	bounded := func(n int64) int64 { return max(-MaxUnits, min(n, MaxUnits)) }
+	g.known, g.newest, g.shown, g.sure = true, int64(sent), bounded(units), bounded(sure)
 }
 
 // Passed takes in that a call sent at that instant was not refused.
@@ -109,9 +114,13 @@ func (g *Guard) Refused(now time.Duration) {
 	if g.pace.burst > g.base {
 		g.bad, g.until = g.pace.burst, later(int64(now), int64(BackOff))
 	}
-	g.open, g.known, g.full, g.spent, g.shown = false, false, false, false, 0
+	g.open, g.known, g.full, g.spent, g.shown, g.sure = false, false, false, false, 0, 0
 	g.resize(g.base)
 }
+
+// Covers reports whether the newest reading shows for sure that there is room for
+// cost: it may go at once, whatever the law of the limit is.
+func (g *Guard) Covers(cost int64) bool { return g.known && cost <= g.sure }
 
 // Open lets everything through until the next refusal.
 func (g *Guard) Open() { g.open = true }
@@ -173,6 +182,7 @@ func (g *Guard) spend(cost int64) {
 	p.saturate()
 	if g.known {
 		g.shown = max(-mostUsed, g.shown-cost)
+		g.sure = max(-mostUsed, g.sure-cost)
 	}
 	if g.full && p.level.add(p.level).less(p.cap) {
 		g.full, g.spent, g.since = false, true, p.at
@@ -183,6 +193,7 @@ func (g *Guard) refund(units int64) {
 	g.pace.refund(units)
 	if g.known {
 		g.shown = min(g.shown+units, MaxUnits)
+		g.sure = min(g.sure+units, MaxUnits)
 	}
 }
 

@@ -10,6 +10,8 @@ import "time"
 //	nothing more     the bucket decides
 //	guard            the guard must have room too
 //	window           the window decides; the bucket is charged along with it
+//	both             either the window, or the bucket with what a reading shows for
+//	                 sure; and the guard
 //
 // A cost goes through all that decides, or through nothing. All books are charged
 // with all that goes, and lowered by all readings, whichever of them decides. So
@@ -52,11 +54,17 @@ func (m *meter) takeMore(now, cost int64) bool {
 		if w.log != nil {
 			x.before.latest = w.log.latest(w.at)
 		}
-		if cost > m.max || !w.take(now, cost) {
+		switch {
+		case cost > m.max:
+			return false
+		case w.take(now, cost):
+			m.Bucket.advance(now)
+			m.Bucket.charge(cost)
+		case x.guarded && x.guard.Covers(cost) && m.Bucket.take(now, cost):
+			w.charge(w.at, cost) // a reading shows more than these books are sure of
+		default:
 			return false
 		}
-		m.Bucket.advance(now)
-		m.Bucket.charge(cost)
 	} else if !m.Bucket.take(now, cost) {
 		return false
 	}
@@ -95,6 +103,9 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	var wait int64
 	if x.window != nil {
 		wait = x.window.waitFrom(start, ahead, cost)
+		if x.guarded && x.guard.Covers(ahead+cost) {
+			wait = min(wait, m.Bucket.waitFrom(start, ahead, cost))
+		}
 	} else {
 		wait = m.Bucket.waitFrom(start, ahead, cost)
 	}
@@ -151,23 +162,31 @@ func (m *meter) credit() int64 {
 	return m.Bucket.Credit()
 }
 
-// lowerSent takes in a reading: at instant sent the other side had remaining
-// units left; charged and returned are what moved since. The bucket and the guard
-// keep margin of it back, for what the way of a call may be longer than another's.
-// It reports whether credit fell.
-func (m *meter) lowerSent(sent, remaining, margin, charged, returned int64) bool {
+// reading is what an answer said was left, in units, and what moved since its call
+// was sent.
+type reading struct {
+	remaining int64
+	margin    int64 // of it, held back from bucket and guard
+	charged   int64 // since, without what left too soon after it to be later for sure
+	near      int64 // what left so soon before or after it, without its own charge
+	returned  int64 // since
+}
+
+// lowerSent takes in a reading of a call sent at that instant. It reports whether
+// credit fell.
+func (m *meter) lowerSent(sent int64, r reading) bool {
 	x := m.more
-	left := remaining - margin - charged + returned
+	left := r.remaining - r.margin - r.charged + r.returned
 	fell := m.lower(mulSigned(left, m.w).add(mul(m.n, uint64(max(0, m.at-sent)))))
 	if x == nil {
 		return fell
 	}
 	if x.guarded {
-		x.guard.Shown(time.Duration(sent), left)
+		x.guard.Shown(time.Duration(sent), left, left-r.near)
 	}
 	if x.window != nil {
 		x.window.advance(m.at)
-		return x.window.lowerSent(sent, remaining, charged, returned)
+		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
 	}
 	return fell
 }

@@ -13,6 +13,7 @@ type guardOracle struct {
 	base               int64
 	open, known        bool
 	shown, newest      int64
+	sure               int64
 	full, spent        bool
 	since, bad, banned int64
 }
@@ -34,6 +35,7 @@ func (o *guardOracle) spend(cost int64) {
 	o.bound()
 	if o.known {
 		o.shown -= cost
+		o.sure -= cost
 	}
 	if half := new(big.Rat).Quo(o.burst, units(2)); o.full && o.level.Cmp(half) < 0 {
 		o.full, o.spent, o.since = false, true, o.at
@@ -81,9 +83,9 @@ func (x *guardTrial) step(s source) bool {
 		}
 	case 5:
 		sent, shown := max(0, at-spread(s, int64(time.Minute))), spread(s, n+1)
-		g.Shown(time.Duration(sent), shown)
+		g.Shown(time.Duration(sent), shown, shown/2)
 		if !o.known || sent >= o.newest {
-			o.known, o.newest, o.shown = true, sent, shown
+			o.known, o.newest, o.shown, o.sure = true, sent, shown, shown/2
 		}
 	case 6:
 		sent := max(0, at-spread(s, int64(time.Minute)))
@@ -100,7 +102,7 @@ func (x *guardTrial) step(s source) bool {
 			if o.cap > o.base {
 				o.bad, o.banned = o.cap, later(at, int64(BackOff))
 			}
-			o.open, o.known, o.shown, o.full, o.spent = false, false, 0, false, false
+			o.open, o.known, o.shown, o.sure, o.full, o.spent = false, false, 0, 0, false, false
 			o.resize(o.base)
 		} else if upTo(s, 8) == 0 {
 			g.Open()
@@ -112,13 +114,14 @@ func (x *guardTrial) step(s source) bool {
 		o.add(back)
 		if o.known {
 			o.shown = min(MaxUnits, o.shown+back)
+			o.sure = min(MaxUnits, o.sure+back)
 		}
 	case 9:
 		more := spread(s, n+1)
 		g.Charge(now, more)
 		o.spend(more)
 	}
-	if g.pace.advance(at); !o.levelIs(&g.pace) || g.pace.burst != o.cap || g.shown != o.shown {
+	if g.pace.advance(at); !o.levelIs(&g.pace) || g.pace.burst != o.cap || g.shown != o.shown || g.Covers(o.sure) != o.known || g.Covers(o.sure+1) {
 		x.t.Fatalf("level %v of %d, shown %d; want %v of %d, shown %d", g.pace.level.big(), g.pace.burst, g.shown, o.level, o.cap, o.shown)
 	}
 	return true
@@ -159,7 +162,7 @@ func TestAGuardLetsABurstGoAndThenWhatEvidenceShows(t *testing.T) {
 	}
 	take(0, 10, 0)
 	take(0, 1, 100*time.Millisecond)
-	g.Shown(0, 590)
+	g.Shown(0, 590, 590)
 	take(0, 100, 0) // 490 of what was shown are left
 	take(0, 490, 0)
 	take(0, 1, 100*time.Millisecond)
@@ -250,7 +253,7 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 			}
 			if upTo(s, 4) == 0 {
 				before := m.credit()
-				m.lowerSent(at, upTo(s, r.N+1), 0, 0, 0)
+				m.lowerSent(at, reading{remaining: upTo(s, r.N+1)})
 				if m.credit() > before {
 					t.Fatalf("form %d: a reading raised credit", form)
 				}
@@ -279,11 +282,11 @@ func TestEvidenceRaisesNoCredit(t *testing.T) {
 	m := meter{Bucket: newBucket(PerMinute(600), 600, 600, 0)}
 	m.protect(10)
 	m.take(0, 10)
-	m.lowerSent(0, 100, 0, 0, 0)
+	m.lowerSent(0, reading{remaining: 100})
 	if c := m.credit(); c != 100 {
 		t.Errorf("credit %d, want the 100 that the reading shows", c)
 	}
-	if m.lowerSent(0, 600, 0, 0, 0); m.credit() != 100 {
+	if m.lowerSent(0, reading{remaining: 600}); m.credit() != 100 {
 		t.Errorf("credit %d, want 100: a reading raised it", m.credit())
 	}
 	if !m.take(0, 100) || m.take(0, 1) {

@@ -35,7 +35,7 @@ func ExampleGuard() {
 	fmt.Println("ten: wait", wait)
 	wait, _ = g.Take(0, 10)
 	fmt.Println("ten more: wait", wait)
-	g.Shown(0, 590)
+	g.Shown(0, 590, 590)
 	wait, _ = g.Take(0, 100)
 	fmt.Println("a hundred, once 590 are shown: wait", wait)
 	// Output:
