@@ -146,9 +146,10 @@ type client struct {
 	base    time.Time
 	paused  time.Duration
 	refused int
-	open    int // answers needed before more may be under way: 1, 2, 4, ...
+	open    int // how many may be under way while no limit is known
+	doubled time.Duration
 	flying  int
-	heard   bool
+	heard   bool // an answer has named the limits
 	r       *rand.Rand
 	asked   time.Duration // the edge that was looked at last
 	few     int           // calls that looked at it
@@ -349,8 +350,26 @@ func (c *client) pump() {
 			c.wakeAt(c.paused)
 			return
 		}
-		if !c.heard && c.flying >= c.open {
-			return // the first answer first
+		if !c.heard {
+			// No limit is known. The first answer comes first: 1, 2, 4, ... are under
+			// way, more with each answer or two seconds.
+			if c.flying >= c.open {
+				if c.doubled == 0 {
+					c.doubled = c.now + 2*time.Second
+				}
+				if c.now >= c.doubled {
+					c.open, c.doubled = c.open*2, 0
+					continue
+				}
+				c.wakeAt(c.doubled)
+				return
+			}
+			for i, b := range c.books {
+				b.force(c.now, j.cost[i])
+			}
+			c.line = c.line[1:]
+			c.send(j)
+			continue
 		}
 		if c.asks() {
 			for i, b := range c.books {
@@ -408,7 +427,7 @@ func (c *client) send(j *job) {
 		}
 		c.at(c.now+j.answer, func() {
 			c.flying--
-			c.heard, c.open = true, c.open*2
+			c.heard = true
 			for i, b := range c.books {
 				if l := c.server.limits[i]; l.law == "fixed" {
 					resets[i] = Span{minute - (c.now-l.edge)%minute, true}
@@ -470,7 +489,7 @@ func newServer(law string, burst, edge time.Duration) *server {
 	return s
 }
 
-func simulate(t *testing.T, law string, burst time.Duration, seed uint64, jobs []*job, known limit.Law) outcome {
+func simulate(t *testing.T, law string, burst time.Duration, seed uint64, jobs []*job, known limit.Law, told bool) outcome {
 	r := rand.New(rand.NewPCG(seed, 3))
 	edge := time.Duration(r.Int64N(int64(minute)))
 	best := newServer(law, burst, edge)
@@ -492,7 +511,7 @@ func simulate(t *testing.T, law string, burst time.Duration, seed uint64, jobs [
 		}
 		j.best = free
 	}
-	c := &client{t: t, server: newServer(law, burst, edge), base: time.Unix(1_700_000_000, 0), open: 1, r: r, heard: true}
+	c := &client{t: t, server: newServer(law, burst, edge), base: time.Unix(1_700_000_000, 0), open: 1, r: r, heard: told}
 	for i, n := range []int64{300_000, 600} {
 		rate := limit.PerMinute(n)
 		b := &book{n: n, rate: rate, burst: rate.In(10 * time.Second), learner: New(Options{Known: known, Why: "recorded"})}
@@ -572,25 +591,32 @@ func TestPolicy(t *testing.T) {
 		burst            time.Duration
 		n                int
 		known            limit.Law
+		told             bool // the limits, from the start
 		optimum, refused float64
 		p50, p99         time.Duration
 	}{
-		{"bucket", "drain", time.Minute, 2000, unknown, 99, 1, 2 * time.Second, 0},
-		{"bucket", "drain", time.Minute, 2000, bucket, 99, 1, 2 * time.Second, 0},
-		{"bucket", "drain", 10 * time.Second, 2000, unknown, 97, 10, 20 * time.Second, 0},
-		{"fixed", "drain", 0, 2000, unknown, 98.5, 1, 5 * time.Second, 0},
-		{"log", "drain", 0, 2000, unknown, 96.5, 1, 30 * time.Second, 0},
-		{"log", "drain", 0, 2000, log, 98.5, 1, 20 * time.Second, 0},
-		{"two", "drain", 0, 2000, unknown, 96.5, 2, 20 * time.Second, 0},
-		{"two", "drain", 0, 2000, two, 97.5, 1, 20 * time.Second, 0},
-		{"bucket", "bursts", time.Minute, 1200, unknown, 99, 1, 200 * time.Millisecond, 3 * time.Second},
-		{"bucket", "bursts", time.Minute, 1200, bucket, 99, 1, 200 * time.Millisecond, 1500 * time.Millisecond},
-		{"fixed", "bursts", 0, 1200, unknown, 99, 1, time.Second, 30 * time.Second},
-		{"log", "bursts", 0, 1200, unknown, 99, 1, time.Second, 35 * time.Second},
-		{"log", "bursts", 0, 1200, log, 99, 1, time.Second, 15 * time.Second},
-		{"two", "bursts", 0, 1200, unknown, 99, 1, time.Second, 35 * time.Second},
-		{"two", "bursts", 0, 1200, two, 99, 1, time.Second, 15 * time.Second},
-		{"bucket", "fresh", time.Minute, 100, bucket, 0, 0, 0, 300 * time.Millisecond},
+		{"bucket", "drain", time.Minute, 2000, unknown, true, 99, 1, 2 * time.Second, 0},
+		{"bucket", "drain", time.Minute, 2000, bucket, true, 99, 1, 2 * time.Second, 0},
+		{"bucket", "drain", 10 * time.Second, 2000, unknown, true, 97, 10, 20 * time.Second, 0},
+		{"fixed", "drain", 0, 2000, unknown, true, 98.5, 1, 5 * time.Second, 0},
+		{"log", "drain", 0, 2000, unknown, true, 96.5, 1, 30 * time.Second, 0},
+		{"log", "drain", 0, 2000, log, true, 98.5, 1, 20 * time.Second, 0},
+		{"two", "drain", 0, 2000, unknown, true, 96.5, 2, 20 * time.Second, 0},
+		{"two", "drain", 0, 2000, two, true, 97.5, 1, 20 * time.Second, 0},
+		{"bucket", "bursts", time.Minute, 1200, unknown, true, 99, 1, 200 * time.Millisecond, 3 * time.Second},
+		{"bucket", "bursts", time.Minute, 1200, bucket, true, 99, 1, 200 * time.Millisecond, 1500 * time.Millisecond},
+		{"fixed", "bursts", 0, 1200, unknown, true, 99, 1, time.Second, 30 * time.Second},
+		{"log", "bursts", 0, 1200, unknown, true, 99, 1, time.Second, 35 * time.Second},
+		{"log", "bursts", 0, 1200, log, true, 99, 1, time.Second, 15 * time.Second},
+		{"two", "bursts", 0, 1200, unknown, true, 99, 1, time.Second, 35 * time.Second},
+		{"two", "bursts", 0, 1200, two, true, 99, 1, time.Second, 15 * time.Second},
+		{"bucket", "fresh", time.Minute, 100, bucket, true, 0, 0, 0, 300 * time.Millisecond},
+		{"bucket", "drain", time.Minute, 2000, unknown, false, 97, 2, 20 * time.Second, 0},
+		{"bucket", "drain", 10 * time.Second, 2000, unknown, false, 97, 10, 20 * time.Second, 0},
+		{"fixed", "drain", 0, 2000, unknown, false, 96.5, 2, 20 * time.Second, 0},
+		{"log", "drain", 0, 2000, unknown, false, 96.5, 2, 40 * time.Second, 0},
+		{"two", "drain", 0, 2000, unknown, false, 96.5, 2, 20 * time.Second, 0},
+		{"bucket", "bursts", time.Minute, 1200, unknown, false, 97, 2, 200 * time.Millisecond, 10 * time.Second}, // the first answer takes seconds here
 	} {
 		name := fmt.Sprintf("%s of a %s", c.work, c.law)
 		if c.burst > 0 {
@@ -599,12 +625,15 @@ func TestPolicy(t *testing.T) {
 		if c.known.Shape != limit.ShapeUnknown {
 			name += ", known"
 		}
+		if !c.told {
+			name += ", unconfigured"
+		}
 		t.Run(name, func(t *testing.T) {
 			const seeds = 10
 			var optimum, refused float64
 			var p50, p99 []time.Duration
 			for seed := range uint64(seeds) {
-				o := simulate(t, c.law, c.burst, seed, work(seed, c.work, c.n), c.known)
+				o := simulate(t, c.law, c.burst, seed, work(seed, c.work, c.n), c.known, c.told)
 				optimum, refused = optimum+o.optimum/seeds, refused+o.refused/seeds
 				p50, p99 = append(p50, o.p50), append(p99, o.p99)
 				if *tell {
