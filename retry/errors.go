@@ -115,8 +115,8 @@ func (c *call) snapshot() snapshot {
 	s := snapshot{err: c.err}
 	if c.resp != nil {
 		s.status, s.header = c.resp.StatusCode, c.resp.Header
-		if c.refusal != nil {
-			s.body = c.refusal.seen()
+		if c.held != nil {
+			s.body = c.held.seen()
 		}
 	}
 	return s

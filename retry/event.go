@@ -6,20 +6,18 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/tripmeter/tripmeter/internal/refusal"
 )
 
-// An Event is what a hook is told.
+// An Event is what a hook gets.
 type Event struct {
-	Request  *http.Request   // the caller's; not to be changed
-	Response *http.Response  // a copy with a readable, bounded body; nil if the attempt had no response
-	Err      error           // the attempt's own error; nil if it had a response
-	Attempt  int             // attempts made so far, from 1
-	Wait     time.Duration   // the wait before the next attempt: to come in Deciding, over in Admit, 0 in Done
-	Waited   time.Duration   // time slept in this call so far
-	Verdict  refusal.Verdict // what the body said; zero when it was not read
-	Reason   Reason          // why there is no further attempt; in Done only
+	Request  *http.Request  // the caller's; not to be changed
+	Response *http.Response // a copy with a readable, bounded body; nil if the attempt had no response
+	Err      error          // the attempt's own error; nil if it had a response
+	Attempt  int            // attempts made so far, from 1
+	Wait     time.Duration  // the wait before the next attempt: to come in Refused and Deciding, over in Admit, 0 if there is none
+	Waited   time.Duration  // time slept in this call so far
+	Refusal  Refusal        // what header and body said
+	Reason   Reason         // why there is no further attempt; Answered if there is one
 }
 
 // String tells how the attempt went, and nothing of the request, of the response's

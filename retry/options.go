@@ -55,18 +55,20 @@ type Options struct {
 	// nowhere else.
 	IgnoreBodyWait bool
 
-	// Owned says that the requests are given away: the first attempt sends the
-	// request itself and not a copy of it. It is for a layer above that has made a
-	// copy already.
-	Owned bool
-
 	// ResetHint may name a further wait for a response that is to be retried, such
 	// as the reset of an exhausted limit. It can only lengthen the wait; zero and
 	// negative values say nothing. The body it sees is a copy of at most 64 kB,
 	// out of its gzip. nil means no hint.
 	ResetHint func(*http.Response) time.Duration
 
-	// Deciding hears that another attempt has been decided, before the wait.
+	// Refused is called for every attempt that the server refused, final or not,
+	// once its header and the beginning of its body were read: a 429, 503 or 529,
+	// and any other status of 400 or more whose header names a wait. Event.Wait is
+	// the wait before the next attempt, 0 if there is none. It comes before
+	// Deciding. If it is nil, the body of a final refusal is not read.
+	Refused func(Event)
+
+	// Deciding is called when another attempt has been decided, before the wait.
 	Deciding func(Event)
 
 	// Admit is asked after the wait, before the attempt leaves. It may block and

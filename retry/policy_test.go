@@ -95,7 +95,7 @@ func TestHooksInOrder(t *testing.T) {
 				status = e.Response.StatusCode
 			}
 			log = append(log, fmt.Sprintf("%v %s attempt %d status %d err %v wait %v waited %v class %q, %v",
-				time.Since(began), what, e.Attempt, status, e.Err, e.Wait, e.Waited, e.Verdict.Class, e.Reason))
+				time.Since(began), what, e.Attempt, status, e.Err, e.Wait, e.Waited, e.Refusal.Class, e.Reason))
 		}
 		base := play(answer(429, tooFast, "Retry-After", "2"), fail(errReset), answer(200, "ok"))
 		rt := mustNew(t, rttest.Func(func(r *http.Request) (*http.Response, error) {

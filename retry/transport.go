@@ -13,6 +13,8 @@ type Transport struct {
 	base   http.RoundTripper
 	opts   Options
 	engine engine
+	orders OrderReader // the base, if it has read the headers already
+	owned  bool        // requests are ours to send
 }
 
 // New returns a Transport that sends through base, or through
@@ -26,7 +28,12 @@ func New(base http.RoundTripper, o Options) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &Transport{base: base, opts: o, engine: newLibrary()}, nil
+	t := &Transport{base: base, opts: o, engine: newLibrary()}
+	t.orders, _ = base.(OrderReader)
+	if b, ok := base.(RequestOwner); ok {
+		t.owned = b.OwnsRequests()
+	}
+	return t, nil
 }
 
 // CloseIdleConnections closes the idle connections of the base, if it can.

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,7 +20,11 @@ func (c *call) answer(resp *http.Response) *http.Response {
 		c.end(true)
 		return resp
 	}
-	c.metered = resp.StatusCode != http.StatusSwitchingProtocols
+	if resp.StatusCode == http.StatusSwitchingProtocols || c.read {
+		c.step(passed)
+	} else {
+		c.step(metered)
+	}
 	c.contentType, c.contentEncoding = field(resp.Header, "Content-Type"), field(resp.Header, "Content-Encoding")
 	// A body that is forgotten must not keep its place in flight for ever: the
 	// place comes back when the request's context ends, or when the response is
@@ -127,12 +130,3 @@ type halfDuplex struct {
 }
 
 type halfCloser interface{ CloseWrite() error }
-
-func bodyOf(resp *http.Response) []byte {
-	if resp.Body == nil {
-		return nil
-	}
-	var b bytes.Buffer
-	b.ReadFrom(resp.Body) // the retry layer's bounded copy
-	return b.Bytes()
-}

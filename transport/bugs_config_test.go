@@ -66,7 +66,7 @@ func TestContradictionsAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]transport.Options{
-		"Limiter":       {Limiter: l, TPM: 1},
+		"Budget":        {Budget: over(t, l), TPM: 1},
 		"Attempts":      {Attempts: 2, Retry: retry.Options{Attempts: 3}},
 		"Charge":        {Charge: "sometimes"},
 		"Provider.Name": {Provider: profile.Profile{Rule: estimate.Rule{ReserveCap: true}}},

@@ -62,7 +62,7 @@
 //
 // One Transport is one budget, for one provider. Make one for each tenant, or
 // for each model where the provider limits them apart; let several share a
-// budget by giving them one [Options.Limiter]. Layers above that retry on their
+// budget by giving them one [Options.Budget]. Layers above that retry on their
 // own (the official SDKs do) come in as new requests and are charged as such:
 // switch one of the two off.
 package transport

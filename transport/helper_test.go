@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/transport"
@@ -31,6 +32,16 @@ func slow(requests, tokens int64) []limit.Limit {
 		{Name: "input", Unit: limit.Input, Rate: r, Burst: tokens},
 		{Name: "output", Unit: limit.Output, Rate: r, Burst: tokens},
 	}
+}
+
+// over is a budget over a ledger that was made by hand.
+func over(t testing.TB, l budget.Ledger) *budget.Budget {
+	t.Helper()
+	b, err := budget.New(budget.Options{Ledger: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // spent is what is missing from slow limits.

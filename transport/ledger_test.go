@@ -131,13 +131,16 @@ func newDesk(t *testing.T, words string) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.o = transport.Options{Base: d.wire, Limiter: d.limiter, Trace: d.trace()}
+	d.o = transport.Options{Base: d.wire, Trace: d.trace()}
 	d.o.Trace.Queued = func(_ *http.Request, c limit.Cost) { d.prompt = c.Input }
 	return d
 }
 
 // post sends the letter with the desk's options as they are now.
 func (d *desk) post(t *testing.T, ctx context.Context) (*http.Response, error) {
+	if d.o.Budget == nil {
+		d.o.Budget = over(t, d.limiter)
+	}
 	d.rt = gate(t, d.o)
 	return d.rt.RoundTrip(ask(t, ctx, letter))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
@@ -46,9 +47,9 @@ type Options struct {
 	// MaxWait is the longest a call waits in the line.
 	MaxWait time.Duration
 
-	// Limiter is used instead of one made from the fields above, which must
-	// then be unset. Several Transports may share one.
-	Limiter Limiter
+	// Budget is used instead of one made from the fields above, which must then
+	// be unset. Several Transports may share one: see [budget.New].
+	Budget *budget.Budget
 
 	// Provider says how the provider limits and charges. Unset, it is found by
 	// the host of the first request; a Transport speaks to one provider.
@@ -138,14 +139,18 @@ func (o *Options) check() error {
 			return &ConfigError{f.name, f.value, "must not be negative; zero is unset"}
 		}
 	}
-	if o.Limiter != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
+	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
 		len(o.Limits) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue != 0) {
-		return &ConfigError{"Limiter", "set", "the limits belong to it; leave the other fields unset"}
+		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
 	if o.Attempts != 0 && o.Retry.Attempts != 0 && o.Attempts != o.Retry.Attempts {
 		return &ConfigError{"Attempts", o.Attempts, fmt.Sprintf("contradicts Retry.Attempts, which is %d; set one of them", o.Retry.Attempts)}
 	}
-	if o.Provider.Name == "" && !reflect.ValueOf(o.Provider).IsZero() {
+	if o.Provider.Name != "" {
+		if err := o.Provider.Validate(); err != nil {
+			return err
+		}
+	} else if !reflect.ValueOf(o.Provider).IsZero() {
 		return &ConfigError{"Provider.Name", `""`, "a profile needs a name; start from profile.Unknown and change what differs"}
 	}
 	if _, err := chargeNamed(o.Charge); err != nil {
@@ -168,4 +173,45 @@ func chargeNamed(name string) (estimate.Rule, error) {
 		return estimate.Rule{Charge: estimate.ChargeActual}, nil
 	}
 	return estimate.Rule{}, &ConfigError{"Charge", name, `must be "estimate", "settle" or "actual"`}
+}
+
+// charging is a profile with the charge rule that the options set.
+func (o *Options) charging(p profile.Profile) profile.Profile {
+	if o.Charge != "" {
+		r, _ := chargeNamed(o.Charge)
+		p.Rule.Charge, p.Rule.ReserveCap = r.Charge, r.ReserveCap
+	}
+	return p
+}
+
+// budget is what the options say of the budget.
+func (o *Options) budget() budget.Options {
+	return budget.Options{
+		Limits: o.limits(), Burst: o.Burst, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
+		Profile: o.Provider,
+	}
+}
+
+// limits are those that the options set.
+func (o *Options) limits() []limit.Limit {
+	var ls []limit.Limit
+	for _, f := range []struct {
+		n      int64
+		unit   limit.Unit
+		window time.Duration
+	}{
+		{o.RPM, limit.Requests, time.Minute},
+		{o.RPD, limit.Requests, 24 * time.Hour},
+		{o.TPM, limit.Tokens, time.Minute},
+		{o.TPD, limit.Tokens, 24 * time.Hour},
+		{o.InputTPM, limit.Input, time.Minute},
+		{o.OutputTPM, limit.Output, time.Minute},
+	} {
+		if f.n > 0 {
+			ls = append(ls, limit.Limit{
+				Name: budget.NameOf(f.unit, f.window), Unit: f.unit, Rate: limit.Rate{N: f.n, Window: f.window},
+			})
+		}
+	}
+	return append(ls, o.Limits...)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/usage"
 )
 
 // Trace is a set of hooks into the life of a call. Each may be nil. They are
@@ -94,4 +95,12 @@ func (s Settlement) LogValue() slog.Value { return slog.StringValue(s.String()) 
 type Usage struct {
 	Input, CachedInput, Output int64
 	Found                      bool
+}
+
+// reported is the usage of a response, for people.
+func reported(r *usage.Result) Usage {
+	if !r.Found {
+		return Usage{}
+	}
+	return Usage{Input: r.Input.N, CachedInput: r.CachedInput.N, Output: r.Output.N, Found: true}
 }

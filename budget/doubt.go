@@ -1,4 +1,4 @@
-package transport
+package budget
 
 import (
 	"slices"
@@ -9,26 +9,26 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// doubt checks the charge rule against the headers. Between two attempts the
+// A doubt checks the charge rule against the headers. Between two attempts the
 // provider's balance falls by what it charged for the later one, and for the
-// answers that ended; each rule predicts that fall, and the least median error
-// over the last pairs names the rule in force.
+// answers that ended between. Each rule predicts that fall. The least median
+// error over the last pairs names the rule in force.
 //
-// What was refilled between the two is not known: all that the rate allows
-// where a bucket fills, nothing where a window runs. Both are tried, and the
-// rules are compared under the one that fits better. Taking a window for a
-// bucket would show every fall as too large, and a right rule as too cheap.
+// The refill between the two is not known: all that the rate allows if the limit
+// is a bucket, nothing if it is a window. Both are tried, and the rules are
+// compared under the one that fits better. Under the wrong one every fall would
+// look too large, and a right rule too cheap.
 //
-// A rule that charges far too much keeps the provider's balance full, and a
-// full balance says nothing: then nobody is told.
+// A rule that charges far too much keeps the provider's balance full. A full
+// balance says nothing, and then no doubt is reported.
 type doubt struct {
-	mu   sync.Mutex
-	sums predictions // since the start, of all attempts and ends
-	last sample
-	errs [refills][rules][pairs]int64 // rings
-	want [rules][pairs]int64          // the falls predicted
-	n    int
-	told bool
+	mu       sync.Mutex
+	sums     predictions // since the start, of all attempts and ends
+	last     sample
+	errs     [refills][rules][pairs]int64 // rings
+	want     [rules][pairs]int64          // the falls predicted
+	n        int
+	reported bool
 }
 
 const (
@@ -49,7 +49,7 @@ type sample struct {
 
 // arrival is what each rule charges when the call comes: the rule in force its
 // own price, which may leave the cap out, any other prompt and cap.
-func (p *priced) arrival() predictions {
+func (p *Price) arrival() predictions {
 	var a predictions
 	for r := range a {
 		a[r] = p.input + p.reserve
@@ -61,8 +61,8 @@ func (p *priced) arrival() predictions {
 	return a
 }
 
-// sending notes an attempt that leaves, and returns the sums up to it.
-func (d *doubt) sending(p *priced) predictions {
+// sending adds an attempt that leaves, and returns the sums up to it.
+func (d *doubt) sending(p *Price) predictions {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for r, n := range p.arrival() {
@@ -71,8 +71,8 @@ func (d *doubt) sending(p *priced) predictions {
 	return d.sums
 }
 
-// ended notes the tokens that an answer has really used.
-func (d *doubt) ended(p *priced, input, output int64) {
+// ended adds the tokens that an answer has really used.
+func (d *doubt) ended(p *Price, input, output int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := p.arrival()
@@ -82,7 +82,7 @@ func (d *doubt) ended(p *priced, input, output int64) {
 }
 
 // refused takes back an attempt that the provider did not charge.
-func (d *doubt) refused(p *priced) {
+func (d *doubt) refused(p *Price) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for r, n := range p.arrival() {
@@ -100,8 +100,8 @@ func (d *doubt) saw(at time.Time, sums predictions, remaining int64, l limit.Lim
 		return 0, false // an older answer
 	}
 	d.last = sample{at, remaining, sums, true}
-	// Near the top the balance is cut by the capacity and says nothing; at the
-	// bottom it cannot show what is owed.
+	// Near the top the capacity cuts the balance, and it says nothing; at the
+	// bottom it cannot show debt.
 	full := l.Rate.N - l.Rate.N/50
 	if !prev.set || remaining >= full || prev.remaining >= full || remaining <= 0 || prev.remaining <= 0 {
 		return 0, false
@@ -119,17 +119,17 @@ func (d *doubt) saw(at time.Time, sums predictions, remaining int64, l limit.Lim
 		}
 	}
 	d.n++
-	if d.n < pairs || d.told {
+	if d.n < pairs || d.reported {
 		return 0, false
 	}
 	best := d.best(current)
-	d.told = best != current
-	return best, d.told
+	d.reported = best != current
+	return best, d.reported
 }
 
-// best is the rule with the least median error. It must explain what it saw,
-// to a sixth of the usual fall, and twice as well as the current one: prompts
-// are estimates, and where a window slides nobody can tell what was refilled.
+// best is the rule with the least median error. It must explain what it saw to a
+// sixth of the usual fall, and twice as well as the current one: prompts are
+// estimates, and the refill of a sliding window is not known.
 func (d *doubt) best(current estimate.Charge) estimate.Charge {
 	var err [refills]predictions
 	for refill := range err {
@@ -153,11 +153,4 @@ func (d *doubt) best(current estimate.Charge) estimate.Charge {
 func median(of [pairs]int64) int64 {
 	slices.Sort(of[:])
 	return of[pairs/2]
-}
-
-func abs(n int64) int64 {
-	if n < 0 {
-		return -n
-	}
-	return n
 }

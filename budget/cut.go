@@ -1,20 +1,21 @@
-package transport
+package budget
 
 import "time"
 
-// cut is the safety net under one limit. Refusals that the ledger cannot
-// explain mean that others use the limit unseen, or that it is not what we were
-// told; each takes a fifth off the rate, which grows back by one per cent of
-// the limit a second. It never raises the rate above the limit. The zero cut
-// cuts nothing.
+// A cut is the safety net under one limit. It answers refusals that the ledger
+// cannot explain: others use the limit unseen, or the limit is lower than
+// configured. Each such refusal takes a fifth off the rate. The rate grows back
+// by one per cent of the limit a second, and never above the limit. The zero cut
+// takes nothing off.
 //
-// Growing back at one pace meets the same refusal again and again, for ever. So
-// two per cent below the rate that is known to be too much are passed slowly,
-// and more slowly each time it is refused there again: refusals get rarer, and
-// what it costs, when the others leave, is four minutes at most. Too much
-// is the rate that was refused or, where it tells more, what we really had in
-// the window before. A provider that counts minutes lets any rate pass until
-// its minute is full, so there the rate says nothing.
+// Growing back at one pace would meet the same refusal again and again. So the
+// rate passes slowly through two per cent around the rate that was too much, and
+// more slowly each time it is refused there. Refusals get rarer. When the others
+// leave, the slow zone costs four minutes at most.
+//
+// "Too much" is the rate that was refused or, where it says more, what the
+// budget really had in the window before. A provider that counts minutes lets
+// any rate pass until its minute is full, so the rate alone says nothing there.
 //
 //	rate   refused ─╮                ╭─ full pace again
 //	                │          _,-'    slow, around what was too much
@@ -37,7 +38,7 @@ const (
 	slowest = 6      // halvings: 128 s through the zone, 64 s through the next, and so on
 )
 
-// left is the parts still taken off now.
+// left returns the parts still taken off now.
 func (c *cut) left(now time.Time) int64 {
 	if c.missing == 0 {
 		return 0
@@ -64,9 +65,9 @@ func (c *cut) left(now time.Time) int64 {
 	}
 }
 
-// deepen takes in a refusal that was not explained. sustained is the share of
-// the limit, in parts, that we had in the window before; whole is unknown.
-// It is never followed by more than half the rate at once: it may be low
+// deepen cuts after a refusal that was not explained. sustained is the share of
+// the limit, in parts, that the budget had in the window before; whole is
+// unknown. A low share cuts at most half of the rate at once: it may be low
 // because there was little to send.
 func (c *cut) deepen(now time.Time, sustained int64) {
 	m := c.left(now)
@@ -82,12 +83,19 @@ func (c *cut) deepen(now time.Time, sustained int64) {
 
 func (c *cut) active() bool { return c.missing > 0 }
 
-// of is what is left of n now.
-func (c *cut) of(n int64) int64 {
-	m := c.left(time.Now())
+// of returns what is left of n now.
+func (c *cut) of(n int64, now time.Time) int64 {
+	m := c.left(now)
 	if m == 0 {
 		c.missing = 0
 		return n
 	}
 	return n/whole*(whole-m) + n%whole*(whole-m)/whole
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
 }
