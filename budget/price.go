@@ -75,7 +75,7 @@ func used(r *usage.Result) estimate.Used {
 	if !r.Found {
 		return estimate.Used{Input: -1, Cached: -1, Output: -1}
 	}
-	u := estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output)}
+	u := estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output), Audio: known(r.AudioInput)}
 	switch total := known(r.Total); {
 	case total < 0:
 	case u.Input < 0 && u.Output < 0:

@@ -205,7 +205,7 @@ func (c *call) finish() (*http.Response, error) {
 		resp = nil
 	case err != nil && c.ended != nil:
 		err = c.failure(c.ended, err)
-	case err != nil && (c.n > 1 || c.reason.held()):
+	case err != nil && (c.n > 1 || c.reason.held() || redact(scrub(err.Error(), c.req)) != err.Error()):
 		err = c.failure(err, nil)
 	}
 	if c.per.trace != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tripmeter/tripmeter/internal/neterr"
 	"github.com/tripmeter/tripmeter/internal/refusal"
 )
 
@@ -235,9 +236,9 @@ func errorReason(req *http.Request, err error, idempotentOnly bool) Reason {
 	switch {
 	case hasEnded(req):
 		return Ended
-	case errors.Is(err, context.Canceled), !mendable(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, errNoResponse), !neterr.Mendable(err):
 		return Broken
-	case idempotentOnly && !idempotent(req) && !neverSent(err):
+	case idempotentOnly && !idempotent(req) && !neterr.Unsent(err):
 		return NotSafe
 	}
 	return Answered

@@ -2,11 +2,10 @@ package transport
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http/httptrace"
 	"sync/atomic"
 
+	"github.com/tripmeter/tripmeter/internal/neterr"
 	"github.com/tripmeter/tripmeter/limit"
 )
 
@@ -38,10 +37,7 @@ func (w *wire) begin(slot limit.Reservation) {
 }
 
 // failed notes the error that the attempt ended with.
-func (w *wire) failed(err error) {
-	var op *net.OpError
-	w.undialled = errors.As(err, &op) && op.Op == "dial"
-}
+func (w *wire) failed(err error) { w.undialled = neterr.Unsent(err) }
 
 // unsent reports whether nothing of the attempt can have left.
 func (w *wire) unsent() bool {
