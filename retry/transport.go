@@ -48,15 +48,23 @@ func (t *Transport) CloseIdleConnections() {
 // Otherwise the error is an [*Error].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := newCall(t, req)
+	finished := false
+	defer func() {
+		if !finished && c.resp != nil { // a hook panicked
+			c.closeRefusal()
+		}
+	}()
 	if c.err = c.buffer(); c.err != nil {
 		if c.reason = errorReason(req, c.err, false); c.reason == Answered {
 			c.reason = Broken
 		}
+		finished = true
 		return c.finish()
 	}
 	c.attempt()
 	if !c.judge() {
 		resp, err := c.finish()
+		finished = true
 		c.release()
 		return resp, err
 	}
@@ -65,7 +73,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.engine.run(ctx, c); err != nil && c.reason == Answered {
 		c.end(ctx) // the context ended the wait
 	}
-	return c.finish()
+	resp, err := c.finish()
+	finished = true
+	return resp, err
 }
 
 // String says what this is, and nothing of what it holds: the base may well

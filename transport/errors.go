@@ -29,7 +29,7 @@ func newError(e *limit.Error, cost limit.Cost, ctx context.Context) *Error {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("tripmeter: request not sent: %v; %s", e.Err, advice(e.Err))
+	return fmt.Sprintf("tripmeter: request not sent: %v%s; %s", e.Err, e.parts(), advice(e.Err, e.Cost))
 }
 
 // Timeout reports whether the caller's deadline was the bound. [http.Client]
@@ -49,10 +49,21 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err}
 }
 
+// parts says what the cost is made of, where a limit counts both tokens.
+func (e *Error) parts() string {
+	if in, out := e.Cost.Input, e.Cost.Output; in > 0 && out > 0 && e.Err.Cost == in+out {
+		return fmt.Sprintf(" (cost %d: %d of prompt, %d of output)", in+out, in, out)
+	}
+	return ""
+}
+
 // advice says what to do next.
-func advice(e *limit.Error) string {
+func advice(e *limit.Error, c limit.Cost) string {
 	switch e.Reason {
 	case limit.ErrTooLarge:
+		if c.Output > c.Input && e.Cost >= c.Output {
+			return "lower max_tokens, or raise the limit or burst if the provider allows more"
+		}
 		return "send a smaller request, or raise the limit or burst if the provider allows more"
 	case limit.ErrQueueFull:
 		return "try later, or raise MaxQueue"

@@ -249,10 +249,11 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // errorBodies are error objects as providers send them.
 var errorBodies = map[string]string{
-	"error": `{"error":{"message":"no","type":"server_error"}}`,
-	"quota": `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
-	"large": `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
-	"wait":  `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"error":   `{"error":{"message":"no","type":"server_error"}}`,
+	"quota":   `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
+	"gateway": `{"statusCode":403,"message":"Quota exceeded. Try again later."}`,
+	"large":   `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"wait":    `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
 }
 
 func response(r *http.Request, status int, contentType, body string) *http.Response {
@@ -328,3 +329,48 @@ func (c *connections) watch(ctx context.Context) context.Context {
 }
 
 var quiet = log.New(io.Discard, "", 0)
+
+// bodies counts the bodies that are not closed.
+type bodies struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (b *bodies) open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.n
+}
+
+func (b *bodies) body(rc io.ReadCloser) io.ReadCloser {
+	b.mu.Lock()
+	b.n++
+	b.mu.Unlock()
+	return &counted{ReadCloser: rc, b: b}
+}
+
+// watch counts the bodies of the responses of base.
+func (b *bodies) watch(base http.RoundTripper) http.RoundTripper {
+	return rttest.Func(func(r *http.Request) (*http.Response, error) {
+		resp, err := base.RoundTrip(r)
+		if err == nil {
+			resp.Body = b.body(resp.Body)
+		}
+		return resp, err
+	})
+}
+
+type counted struct {
+	io.ReadCloser
+	b    *bodies
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() {
+		c.b.mu.Lock()
+		c.b.n--
+		c.b.mu.Unlock()
+	})
+	return c.ReadCloser.Close()
+}

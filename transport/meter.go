@@ -30,6 +30,12 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.wire.begin(c.books.Leave(c.sent))
 
 	resp, err := m.base.RoundTrip(req)
+	returned := false
+	defer func() {
+		if !returned && resp != nil && resp.Body != nil { // a hook panicked
+			resp.Body.Close()
+		}
+	}()
 	if err != nil {
 		c.wire.failed(err)
 	}
@@ -50,6 +56,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 			Duration: time.Since(c.sent), Quota: left,
 		})
 	}
+	returned = true
 	return resp, err
 }
 

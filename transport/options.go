@@ -107,7 +107,7 @@ func (o Options) String() string {
 	b.WriteString("tripmeter options:")
 	for _, f := range o.numbers() {
 		if f.value != 0 {
-			fmt.Fprintf(&b, " %s %d", f.name, f.value)
+			fmt.Fprintf(&b, " %s %v", f.name, f.shown())
 		}
 	}
 	return b.String()
@@ -122,21 +122,30 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 type number struct {
 	name  string
 	value int64
+	time  bool // value is a time.Duration
+}
+
+// shown is the number as people write it.
+func (n number) shown() any {
+	if n.time {
+		return time.Duration(n.value)
+	}
+	return n.value
 }
 
 func (o *Options) numbers() []number {
 	return []number{
-		{"RPM", o.RPM}, {"RPD", o.RPD}, {"TPM", o.TPM}, {"TPD", o.TPD},
-		{"InputTPM", o.InputTPM}, {"OutputTPM", o.OutputTPM},
-		{"Burst", int64(o.Burst)}, {"MaxBody", o.MaxBody}, {"Attempts", int64(o.Attempts)},
-		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxQueue", int64(o.MaxQueue)}, {"MaxWait", int64(o.MaxWait)},
+		{"RPM", o.RPM, false}, {"RPD", o.RPD, false}, {"TPM", o.TPM, false}, {"TPD", o.TPD, false},
+		{"InputTPM", o.InputTPM, false}, {"OutputTPM", o.OutputTPM, false},
+		{"Burst", int64(o.Burst), true}, {"MaxBody", o.MaxBody, false}, {"Attempts", int64(o.Attempts), false},
+		{"MaxInFlight", int64(o.MaxInFlight), false}, {"MaxQueue", int64(o.MaxQueue), false}, {"MaxWait", int64(o.MaxWait), true},
 	}
 }
 
 func (o *Options) check() error {
 	for _, f := range o.numbers() {
 		if f.value < 0 {
-			return &ConfigError{f.name, f.value, "must not be negative; zero is unset"}
+			return &ConfigError{f.name, f.shown(), "must not be negative; zero is unset"}
 		}
 	}
 	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
@@ -146,8 +155,12 @@ func (o *Options) check() error {
 	if o.Attempts != 0 && o.Retry.Attempts != 0 && o.Attempts != o.Retry.Attempts {
 		return &ConfigError{"Attempts", o.Attempts, fmt.Sprintf("contradicts Retry.Attempts, which is %d; set one of them", o.Retry.Attempts)}
 	}
-	if o.Provider.Name != "" {
-		if err := o.Provider.Validate(); err != nil {
+	if p := o.Provider; p.Name != "" {
+		if reflect.DeepEqual(p, profile.Profile{Name: p.Name}) {
+			return &ConfigError{"Provider", fmt.Sprintf("%q and nothing else", p.Name),
+				"get it with profile.ByName; the names are " + strings.Join(profile.Names(), ", ")}
+		}
+		if err := p.Validate(); err != nil {
 			return err
 		}
 	} else if !reflect.ValueOf(o.Provider).IsZero() {
