@@ -1,8 +1,10 @@
 package transport
 
-import "github.com/tripmeter/tripmeter/headers"
+import (
+	"net/http"
 
-import "net/http"
+	"github.com/tripmeter/tripmeter/headers"
+)
 
 // CountParsedHeaders counts the response headers that are parsed until stop is
 // called.

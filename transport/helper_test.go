@@ -16,9 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -373,4 +376,137 @@ func (c *counted) Close() error {
 		c.b.mu.Unlock()
 	})
 	return c.ReadCloser.Close()
+}
+
+func box(t testing.TB, o providertest.Options) *providertest.Provider {
+	t.Helper()
+	p, err := providertest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func gate(t testing.TB, o transport.Options) *transport.Transport {
+	t.Helper()
+	rt, err := transport.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
+const chat = `{"model":"gpt-4o","max_tokens":400,"messages":[{"role":"user","content":"Tell me about token buckets, at some length."}]}`
+
+func post(c *http.Client, body string) (int, string, error) {
+	resp, err := c.Post("http://box/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+// reserving waits for a request and for all the tokens that a call could take.
+type reserving struct {
+	base             http.RoundTripper
+	requests, tokens *rate.Limiter
+	most             int
+}
+
+func (r reserving) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := r.requests.Wait(req.Context()); err != nil {
+		return nil, err
+	}
+	if err := r.tokens.WaitN(req.Context(), r.most); err != nil {
+		return nil, err
+	}
+	return r.base.RoundTrip(req)
+}
+
+// A reply is one answer of a scripted provider.
+type reply struct {
+	status int
+	header map[string]string
+	body   string
+}
+
+// ok is an answer that costs what it was priced at.
+const ok = `{"usage":{}}`
+
+// quota is a good answer that says what is left of the tokens. An empty field
+// is not sent.
+func quota(limit, remaining, reset string) reply {
+	r := reply{200, map[string]string{}, ok}
+	for k, v := range map[string]string{"limit": limit, "remaining": remaining, "reset": reset} {
+		if v != "" {
+			r.header["x-ratelimit-"+k+"-tokens"] = v
+		}
+	}
+	return r
+}
+
+// with adds fields, as name, value, name, value.
+func (r reply) with(fields ...string) reply {
+	h := map[string]string{}
+	for k, v := range r.header {
+		h[k] = v
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		h[fields[i]] = fields[i+1]
+	}
+	r.header = h
+	return r
+}
+
+// scripted answers the first call with answer and all others with then (with
+// answer too, if then is not set), or whatever pick says. It notes when each
+// call came.
+type scripted struct {
+	answer, then reply
+	pick         func(n int, req *http.Request) reply // n from 1
+	delay        func(n int) time.Duration
+
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (s *scripted) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		io.Copy(io.Discard, req.Body)
+		req.Body.Close()
+	}
+	s.mu.Lock()
+	s.at = append(s.at, time.Now())
+	n := len(s.at)
+	s.mu.Unlock()
+	r := s.answer
+	if n > 1 && s.then.status != 0 {
+		r = s.then
+	}
+	if s.pick != nil {
+		r = s.pick(n, req)
+	}
+	if s.delay != nil {
+		time.Sleep(s.delay(n))
+	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	for k, v := range r.header {
+		h.Set(k, v)
+	}
+	return &http.Response{
+		StatusCode: r.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: int64(len(r.body)), Request: req,
+	}, nil
+}
+
+// gap is the time between the first two calls.
+func (s *scripted) gap() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.at) < 2 {
+		return -1
+	}
+	return s.at[1].Sub(s.at[0])
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -303,5 +305,38 @@ func TestLedgerGoesIntoDebt(t *testing.T) {
 		if waited := time.Since(start); waited < 50*time.Second || waited > 52*time.Second {
 			t.Errorf("the next call waited %v", waited)
 		}
+	})
+}
+
+// About four characters a token, at most 512 of output before anything is known;
+// settled after, so that in the long run the charge is what was used.
+func TestReserveAndSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, providertest.Options{Output: providertest.Uniform(1, 900), Seed: 3})
+		var first limit.Cost
+		b := new(books)
+		tr := b.trace()
+		tr.Queued = func(_ *http.Request, c limit.Cost) {
+			if first == (limit.Cost{}) {
+				first = c
+			}
+		}
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), Limits: slow(1e6, 1e9), Trace: tr})
+		text := strings.Repeat("The limiter waits until there is credit for the whole request. ", 40)
+		for range 300 {
+			finish(rt.RoundTrip(ask(t, t.Context(), `{"model":"m","messages":[{"role":"user","content":"`+text+`"}]}`)))
+		}
+		if quarter := int64(len(text) / 4); first.Input < quarter*7/10 || first.Input > quarter*13/10 || first.Output != 512 {
+			t.Errorf("the first call reserved %v for %d characters", first, len(text))
+		}
+		var in, out int64
+		for _, e := range p.Ledger() {
+			in += e.Prompt
+			out += e.Produced
+		}
+		if got := spent(rt); got.Input != in || got.Output != out || got.Requests != 300 {
+			t.Errorf("charged %v, used %d and %d", got, in, out)
+		}
+		b.balanced(t, rt)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
@@ -264,4 +265,35 @@ func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A refusal of one budget does not stop another; an exhausted account is
+// not tried again, and takes nothing from the balance.
+// Report: openclaw/openclaw#7941, openclaw/openclaw#49834, LionSR/TeXRA#9101
+func TestARefusalOfOneBudgetStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &scripted{answer: reply{status: 429}.with("Retry-After", "20"), then: reply{200, nil, ok}}
+		y := &scripted{answer: reply{200, nil, ok}}
+		one := gate(t, transport.Options{Base: x, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		two := gate(t, transport.Options{Base: y, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		var all sync.WaitGroup
+		all.Go(func() { post(&http.Client{Transport: one}, chatOf(1, 97, 100)) })
+		synctest.Wait()
+		start := time.Now()
+		post(&http.Client{Transport: two}, chatOf(2, 97, 100))
+		if d := time.Since(start); d > 0 {
+			t.Errorf("the other budget waited %v", d)
+		}
+		all.Wait()
+
+		z := &scripted{answer: reply{429, nil, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`}}
+		three := gate(t, transport.Options{Base: z, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		post(&http.Client{Transport: three}, chatOf(3, 97, 100))
+		if len(z.at) != 1 {
+			t.Errorf("an exhausted account was asked %d times", len(z.at))
+		}
+		if got := balance(state(t, three, tokenLimit)); got != 10_000 {
+			t.Errorf("balance %d after it; want all", got)
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -690,4 +691,67 @@ func (f filling) Read([]byte) (int, error) {
 	time.Sleep(time.Second)
 	f.trailer["X-Sum"] = []string{"42"}
 	return 0, io.EOF
+}
+
+// The decision is made from the response: nothing in the request says that a
+// stream comes.
+// Report: yusing/godoxy#206, Treblle/treblle-net-core#50
+func TestAStreamThatWasNotAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pr, pw := io.Pipe()
+		base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			resp := response(r, 200, "text/event-stream", "")
+			resp.Body, resp.ContentLength = pr, -1
+			go func() {
+				for n := range 5 {
+					time.Sleep(time.Second)
+					fmt.Fprintf(pw, "data: %d\n\n", n)
+				}
+				pw.Close()
+			}()
+			return resp, nil
+		})
+		rt := gate(t, transport.Options{Base: base})
+		start := time.Now()
+		req := ask(t, t.Context(), letter)
+		req.Header.Set("Accept", "*/*")
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		p := make([]byte, 100)
+		if n, err := resp.Body.Read(p); string(p[:n]) != "data: 0\n\n" || err != nil || time.Since(start) != time.Second {
+			t.Errorf("%q, %v after %v", p[:n], err, time.Since(start))
+		}
+		io.Copy(io.Discard, resp.Body)
+	})
+}
+
+// None of our times is about the body.
+// Report: openai/openai-go#132, PullRequestInc/go-gpt3#24
+func TestNoTimeOfOursCutsAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			resp := response(r, 200, "text/event-stream", "")
+			pr, pw := io.Pipe()
+			go func() {
+				for range 60 {
+					time.Sleep(time.Second)
+					io.WriteString(pw, "data: x\n\n")
+				}
+				pw.Close()
+			}()
+			resp.Body = pr
+			return resp, nil
+		})
+		rt := gate(t, transport.Options{Base: base, MaxWait: 2 * time.Second, Retry: retry.Options{MaxWait: time.Second, MaxElapsed: 3 * time.Second}})
+		start := time.Now()
+		_, text, err := finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+		if len(text) != 60*9 || err != nil || time.Since(start) != time.Minute {
+			t.Errorf("%d bytes, %v after %v", len(text), err, time.Since(start))
+		}
+	})
 }

@@ -1,8 +1,6 @@
 package transport_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -11,18 +9,17 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// Public reports about options.
-
 // One rule for every number: zero is unset, and a negative one is an error of
 // New that names its field. A number that is added later is held to it too.
-func TestB115_ZeroIsUnsetAndNegativeIsAnError(t *testing.T) {
+// Report: GEMISIS/leviath#712, kenellorando/cadence#248
+// Report: cadence-workflow/cadence#6468, theopenco/llmgateway#4140
+func TestZeroIsUnsetAndNegativeIsAnError(t *testing.T) {
 	zero := gate(t, transport.Options{Base: script("200")})
 	for range 1000 {
 		if status, _, err := finish(zero.RoundTrip(ask(t, t.Context(), letter))); status != 200 || err != nil {
@@ -82,7 +79,8 @@ func TestContradictionsAreErrors(t *testing.T) {
 	}
 }
 
-func TestB116_OneDimensionAlone(t *testing.T) {
+// Report: BerriAI/litellm#2153
+func TestOneLimitAloneIsEnough(t *testing.T) {
 	for name, o := range map[string]transport.Options{"tokens": {TPM: 6000}, "requests": {RPM: 60}} {
 		synctest.Test(t, func(t *testing.T) {
 			o.Base = script("429;Retry-After=0 200")
@@ -105,7 +103,8 @@ func TestB116_OneDimensionAlone(t *testing.T) {
 }
 
 // Whatever goes through the transport is counted, unless a rule skips it.
-func TestB117_EveryRequestIsLimited(t *testing.T) {
+// Report: langchain-ai/langchain#28573
+func TestEveryRequestIsLimitedUnlessSkipped(t *testing.T) {
 	requests := map[string]func() *http.Request{
 		"chat":       func() *http.Request { return ask(t, t.Context(), letter) },
 		"embeddings": post2("/v1/embeddings", "application/json", `{"model":"text-embedding-3-small","input":"some text"}`),
@@ -149,96 +148,4 @@ func post2(path, contentType, body string) func() *http.Request {
 		r.Header.Set("Content-Type", contentType)
 		return r
 	}
-}
-
-// The error says that it was the limiter, for how long, and which dimension.
-func TestB118_TheErrorSaysItWasTheLimiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := gate(t, transport.Options{Base: script("bare"), TPM: 6000, MaxInFlight: 1})
-		open, err := rt.RoundTrip(ask(t, t.Context(), letter))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err = rt.RoundTrip(ask(t, ctx, letter)) // nobody knows when the other will end
-		var here *transport.Error
-		var e *limit.Error
-		if !errors.As(err, &here) || !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) || !here.Timeout() {
-			t.Fatalf("%v", err)
-		}
-		if e.Waited != 2*time.Second || e.Dimension != "in-flight" {
-			t.Errorf("%+v", e)
-		}
-		for _, part := range []string{"tripmeter: request not sent", "in-flight", "waited 2s", "the local limiter held it, not the server", context.DeadlineExceeded.Error()} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%q lacks %q", err, part)
-			}
-		}
-		finish(open, nil)
-		for range 8 { // use up what is there at once
-			finish(rt.RoundTrip(ask(t, t.Context(), letter)))
-		}
-		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err = rt.RoundTrip(ask(t, ctx, letter))
-		if !errors.As(err, &e) || e.Dimension != "tokens per minute" || e.Wait <= 100*time.Millisecond || e.Capacity == 0 || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%+v", e)
-		}
-		if !strings.Contains(err.Error(), "tokens per minute") || !strings.Contains(err.Error(), "could go in") {
-			t.Errorf("%q", err)
-		}
-		// A client whose own timeout ended it says so.
-		_, err = (&http.Client{Transport: rt, Timeout: 50 * time.Millisecond}).Do(ask(t, t.Context(), letter))
-		var timeout interface{ Timeout() bool }
-		if !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Errorf("%v is no time-out", err)
-		}
-	})
-}
-
-// The order of layers says what is charged. Limits over retries (which is what a
-// Transport is) charge each attempt; so do retries over limits, which stand in
-// line again for each; and tracing may stand anywhere.
-func TestB120_LayersInAnyOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tracing := func(n *int, base http.RoundTripper) http.RoundTripper {
-			return rttest.Func(func(r *http.Request) (*http.Response, error) { *n++; return base.RoundTrip(r) })
-		}
-		retries := func(base http.RoundTripper) http.RoundTripper {
-			rt, err := retry.New(base, retry.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return rt
-		}
-		const words = "503 429 200"
-		for name, stack := range map[string]func(n *int, w *wire) (*transport.Transport, http.RoundTripper){
-			"limiter over tracing over base": func(n *int, w *wire) (*transport.Transport, http.RoundTripper) {
-				rt := gate(t, transport.Options{Base: tracing(n, w), Limits: slow(100, 1e6)})
-				return rt, rt
-			},
-			"retries over limiter over tracing": func(n *int, w *wire) (*transport.Transport, http.RoundTripper) {
-				rt := gate(t, transport.Options{Base: tracing(n, w), Limits: slow(100, 1e6), Attempts: 1})
-				return rt, retries(rt)
-			},
-			"limiter of one attempt over retries over tracing": func(n *int, w *wire) (*transport.Transport, http.RoundTripper) {
-				rt := gate(t, transport.Options{Base: retries(tracing(n, w)), Limits: slow(100, 1e6), Attempts: 1})
-				return rt, rt
-			},
-		} {
-			var n int
-			rt, top := stack(&n, script(words))
-			if status, _, err := finish(top.RoundTrip(ask(t, t.Context(), letter))); status != 200 || err != nil || n != 3 {
-				t.Errorf("%s: %d %v after %d attempts", name, status, err, n)
-			}
-			want := int64(3)
-			if strings.HasPrefix(name, "limiter of one") {
-				want = 1 // what retries below the meter is not seen, which is why ours is above
-			}
-			if got := spent(rt).Requests; got != want {
-				t.Errorf("%s: %d requests charged, want %d", name, got, want)
-			}
-		}
-	})
 }

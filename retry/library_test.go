@@ -84,7 +84,7 @@ func (p pitfall) run(t *testing.T) {
 	synctest.Test(t, hold)
 }
 
-func TestPitfall01_TheBodyIsNotReadIntoMemory(t *testing.T) {
+func TestTheBodyIsNotReadIntoMemory(t *testing.T) {
 	pitfall{"a body with GetBody is read, and never closed", stock, false, func(t *testing.T, mk maker) string {
 		body := rttest.NewBody(chat)
 		req := post(t.Context(), t, chat)
@@ -104,7 +104,7 @@ func TestPitfall01_TheBodyIsNotReadIntoMemory(t *testing.T) {
 }
 
 // Fixing 1 with SetBody(ReaderFunc) brings this one.
-func TestPitfall02_TheLengthIsKept(t *testing.T) {
+func TestTheLengthIsKept(t *testing.T) {
 	withReaderFunc := func(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper {
 		client := stock(base, attempts, wait).(*retryablehttp.RoundTripper).Client
 		return rttest.Func(func(req *http.Request) (*http.Response, error) {
@@ -133,7 +133,7 @@ func TestPitfall02_TheLengthIsKept(t *testing.T) {
 	}}.run(t)
 }
 
-func TestPitfall03_D24_TheRequestIsNotChanged(t *testing.T) {
+func TestTheRequestIsNotChanged(t *testing.T) {
 	pitfall{"req.Body is replaced", stock, false, func(t *testing.T, mk maker) string {
 		req := post(t.Context(), t, chat)
 		before := *req
@@ -145,7 +145,7 @@ func TestPitfall03_D24_TheRequestIsNotChanged(t *testing.T) {
 	}}.run(t)
 }
 
-func TestPitfall04_RedirectsAreNotFollowed(t *testing.T) {
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	pitfall{"a 302 becomes the answer of its target", stock, false, func(t *testing.T, mk maker) string {
 		s := play(answer(302, "", "Location", "/target"), answer(204, ""))
 		if r := send(t, mk(s, 3, time.Second), post(t.Context(), t, chat)); r.status != 302 || s.calls() != 1 {
@@ -171,7 +171,7 @@ func TestPitfall04_RedirectsAreNotFollowed(t *testing.T) {
 	}}.run(t)
 }
 
-func TestPitfall05_NothingIsLogged(t *testing.T) {
+func TestNothingIsLogged(t *testing.T) {
 	pitfall{"a line on stderr for every request", stockLogging, false, func(t *testing.T, mk maker) string {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -193,7 +193,7 @@ func TestPitfall05_NothingIsLogged(t *testing.T) {
 	}}.run(t)
 }
 
-func TestPitfall06_TheLastResponseIsReturned(t *testing.T) {
+func TestTheLastResponseIsReturned(t *testing.T) {
 	check := func(status int) func(*testing.T, maker) string {
 		return func(t *testing.T, mk maker) string {
 			s := play(answer(status, "why"))
@@ -231,7 +231,7 @@ func TestPitfall06_TheLastResponseIsReturned(t *testing.T) {
 	}}.run(t)
 }
 
-func TestPitfall07_ThePoolIsNotFlushed(t *testing.T) {
+func TestThePoolIsNotFlushed(t *testing.T) {
 	pitfall{"CloseIdleConnections after each failure", stock, false, func(t *testing.T, mk maker) string {
 		base := &flushed{RoundTripper: play(answer(503, ""))}
 		if resp, err := mk(base, 2, time.Second).RoundTrip(post(t.Context(), t, chat)); err == nil {
@@ -255,7 +255,7 @@ type flushed struct {
 
 func (f *flushed) CloseIdleConnections() { f.n++ }
 
-func TestPitfall08_APOSTThatMayHaveArrived(t *testing.T) {
+func TestAPOSTThatMayHaveArrived(t *testing.T) {
 	// The default follows openai-go and tries again, and tells the hooks. The option
 	// is for calls that must not happen twice.
 	careful := func(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper {
@@ -279,7 +279,7 @@ func TestPitfall08_APOSTThatMayHaveArrived(t *testing.T) {
 	})
 }
 
-func TestPitfall09_EveryWaitIsReadAndBounded(t *testing.T) {
+func TestEveryWaitIsReadAndBounded(t *testing.T) {
 	for _, v := range []struct {
 		field, value string
 		want         time.Duration
@@ -314,7 +314,7 @@ func TestPitfall09_EveryWaitIsReadAndBounded(t *testing.T) {
 	}
 }
 
-func TestPitfall10_ADeadlineBeforeTheWaitIsNotSleptOut(t *testing.T) {
+func TestADeadlineBeforeTheWaitIsNotSleptOut(t *testing.T) {
 	pitfall{"", stock, false, func(t *testing.T, mk maker) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -328,7 +328,7 @@ func TestPitfall10_ADeadlineBeforeTheWaitIsNotSleptOut(t *testing.T) {
 
 // Every attempt that was admitted leaves: none is admitted and then found to be one
 // too many.
-func TestPitfall11_NothingIsAdmittedInVain(t *testing.T) {
+func TestNothingIsAdmittedInVain(t *testing.T) {
 	asked := 0
 	counting := func(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper {
 		return mustNew(t, base, Options{Attempts: attempts, Admit: func(context.Context, Event) error { asked++; return nil }})
@@ -359,7 +359,7 @@ func TestPitfall11_NothingIsAdmittedInVain(t *testing.T) {
 	})
 }
 
-func TestPitfall12_WaitsAreSpread(t *testing.T) {
+func TestWaitsAreSpread(t *testing.T) {
 	withRoom := func(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper {
 		return mustNew(t, base, Options{Attempts: attempts, MinBackoff: wait, MaxBackoff: 10 * wait})
 	}
@@ -384,7 +384,7 @@ func TestPitfall12_WaitsAreSpread(t *testing.T) {
 	})
 }
 
-func TestPitfall13_TheRefusalFreesTheConnection(t *testing.T) {
+func TestTheRefusalFreesTheConnection(t *testing.T) {
 	pitfall{"a 10 kB body costs a connection per attempt", stock, true, func(t *testing.T, mk maker) string {
 		var n atomic.Int32
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -451,7 +451,7 @@ func (f closerFunc) Close() error { return f() }
 
 // Hooks know which call they are asked about, under concurrency too. The library's
 // Backoff and ErrorHandler see no request.
-func TestPitfall14_HooksKnowTheCall(t *testing.T) {
+func TestHooksKnowTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(answer(503, ""))
 		var wrong atomic.Int32
@@ -488,7 +488,7 @@ func TestPitfall14_HooksKnowTheCall(t *testing.T) {
 
 type nKey struct{}
 
-func TestPitfall15_OneSentencePerError(t *testing.T) {
+func TestOneSentenceForEachError(t *testing.T) {
 	pitfall{"the text is nested", stock, false, func(t *testing.T, mk maker) string {
 		_, err := mk(play(fail(errReset)), 2, time.Second).RoundTrip(post(t.Context(), t, chat))
 		if n := strings.Count(err.Error(), "api.example.com"); n > 0 || !errors.Is(err, errReset) {
@@ -498,7 +498,7 @@ func TestPitfall15_OneSentencePerError(t *testing.T) {
 	}}.run(t)
 }
 
-func TestPitfall16_OneShotBodiesAreStreamed(t *testing.T) {
+func TestABodyThatCanBeReadOnceIsStreamed(t *testing.T) {
 	pitfall{"a body without GetBody is buffered", stock, false, func(t *testing.T, mk maker) string {
 		body := rttest.NewBody(chat)
 		req := post(t.Context(), t, chat)

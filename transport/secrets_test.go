@@ -67,10 +67,14 @@ func every(t *testing.T, where string, v any) {
 	}
 }
 
-// B121, B122, B123: no key, prompt, query value or userinfo in any error, in
+// No key, prompt, query value or userinfo in any error, in
 // anything a hook is told beside the request itself, or in any of our types when
 // it is printed, on every path that ends in an error or a refusal.
-func TestB121_B122_B123_Canaries(t *testing.T) {
+// Report: golang/vulndb#2947, hashicorp/go-retryablehttp#133
+// Report: vllm-project/semantic-router#2132, BerriAI/litellm#22424
+// Report: ls1intum/edutelligence#358, infinigence/octollm#93
+// Report: valentinfrlch/ha-llmvision#334
+func TestNoSecretIsInAnErrorAHookOrAType(t *testing.T) {
 	// keyed carries a key by value, as the transports of many programs do.
 	type keyed struct {
 		http.RoundTripper
@@ -155,7 +159,8 @@ func after(d time.Duration) func(context.Context) (context.Context, context.Canc
 }
 
 // Over net/http, whose errors quote addresses.
-func TestB121_RealConnections(t *testing.T) {
+// Report: golang/vulndb#2947, hashicorp/go-retryablehttp#133
+func TestNoSecretIsInAnErrorOfNetHTTP(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }))
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -177,9 +182,10 @@ func TestB121_RealConnections(t *testing.T) {
 	}
 }
 
-// B124: nothing of a request becomes the name of anything: a budget belongs to
+// Nothing of a request becomes the name of anything: a budget belongs to
 // a Transport, and its limits are named by what they count.
-func TestB124_NoKeyBecomesAName(t *testing.T) {
+// Report: utksh1/SecuScan#1758
+func TestNoKeyBecomesAName(t *testing.T) {
 	rt := gate(t, transport.Options{Base: script("200;X-Ratelimit-Limit-Tokens=1000;X-Ratelimit-Remaining-Tokens=900")})
 	finish(rt.RoundTrip(secretive(t, t.Context())))
 	s := rt.Snapshot()
@@ -189,10 +195,12 @@ func TestB124_NoKeyBecomesAName(t *testing.T) {
 	telling(t, "the snapshot", fmt.Sprintf("%+v", s))
 }
 
-// B125: the second hop of a redirect carries nothing that the transport added.
+// The second hop of a redirect carries nothing that the transport added.
 // Whether the caller's own key goes to another host is the client's redirect
 // policy: net/http drops Authorization and Cookie there, and no other field.
-func TestB125_RedirectsCarryNothingOfOurs(t *testing.T) {
+// Report: go-resty/resty#1128, imroc/req#489
+// Report: alpha-omega-security/scrutineer#670
+func TestRedirectsCarryNothingOfOurs(t *testing.T) {
 	var second http.Header
 	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { second = r.Header.Clone() }))
 	defer there.Close()
