@@ -29,6 +29,17 @@ func (c Charge) String() string {
 	return fmt.Sprintf("Charge(%d)", uint8(c))
 }
 
+// ParseCharge reads a charge by the name that String gives it: "settle",
+// "estimate" or "actual".
+func ParseCharge(name string) (Charge, error) {
+	for c := ChargeSettle; c <= ChargeActual; c++ {
+		if c.String() == name {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("estimate: no charge %q: it must be settle, estimate or actual", name)
+}
+
 // FirstOutput is the output in tokens that a choice is expected to have before
 // anything has been learned about the model.
 const FirstOutput = 512

@@ -48,8 +48,8 @@ func TestABodyThatCanBeReadOnceHasOneAttempt(t *testing.T) {
 			s := play(answer(503, "busy"), answer(200, "ok"))
 			req := post(t.Context(), t, chat)
 			req.Body, req.GetBody, req.ContentLength = rttest.NewBody(chat), nil, length
-			tr := new(Trace)
-			r := send(t, mustNew(t, s, Options{}), req.WithContext(WithTrace(t.Context(), tr)))
+			tr := new(Tally)
+			r := send(t, mustNew(t, s, Options{}), req.WithContext(WithTally(t.Context(), tr)))
 			if r.status != 503 || r.body != "busy" || s.calls() != 1 || tr.Reason() != OneShot {
 				t.Errorf("%+v after %d calls, %v", r, s.calls(), tr.Reason())
 			}
@@ -334,8 +334,8 @@ func TestLongRefusalsAreClosed(t *testing.T) {
 		s.allClosed(t)
 
 		s = play(answer(503, long))
-		tr := new(Trace)
-		ctx, cancel := context.WithCancel(WithTrace(t.Context(), tr))
+		tr := new(Tally)
+		ctx, cancel := context.WithCancel(WithTally(t.Context(), tr))
 		time.AfterFunc(100*time.Millisecond, cancel)
 		r := send(t, mustNew(t, s, Options{}), post(ctx, t, chat))
 		var e *Error

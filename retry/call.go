@@ -22,15 +22,13 @@ type call struct {
 	start  time.Time // zero unless MaxElapsed bounds the call
 
 	// The latest attempt. Either resp or err is set once one was made.
-	n        int
-	resp     *http.Response
-	err      error
-	arrived  time.Time       // when its outcome was there; set when it is to be judged
-	order    Order           // what its header says, of a status of 400 or more
-	held     *held           // resp.Body, once it has been read ahead
-	reading  refusal.Reading // header and body, once the body has been read
-	text     []byte          // the beginning of the body, unpacked
-	unpacked bool            // text is not what the body holds
+	n       int
+	resp    *http.Response
+	err     error
+	arrived time.Time       // when its outcome was there; set when it is to be judged
+	order   Order           // what its header says, of a status of 400 or more
+	held    *held           // resp.Body, once it has been read ahead
+	reading refusal.Reading // header and body, once the body has been read
 
 	wait     time.Duration // decided; from the moment of the decision
 	sleeping time.Time     // since when; zero when not
@@ -96,7 +94,7 @@ func (c *call) attempt() {
 		resp.Request = c.req
 	}
 	c.resp, c.err = resp, err
-	c.order, c.held, c.reading, c.text, c.unpacked = Order{}, nil, refusal.Reading{}, nil, false
+	c.order, c.held, c.reading = Order{}, nil, refusal.Reading{}
 }
 
 // pause is how long the engine sleeps.
@@ -208,8 +206,8 @@ func (c *call) finish() (*http.Response, error) {
 	case err != nil && (c.n > 1 || c.reason.held() || redact(scrub(err.Error(), c.req)) != err.Error()):
 		err = c.failure(err, nil)
 	}
-	if c.per.trace != nil {
-		c.per.trace.add(c.n, c.waited, c.reason)
+	if c.per.tally != nil {
+		c.per.tally.add(c.n, c.waited, c.reason)
 	}
 	if f := c.t.opts.Done; f != nil {
 		e := Event{Request: c.req, Err: err, Attempt: c.n, Waited: c.waited, Refusal: c.public(), Reason: c.reason}

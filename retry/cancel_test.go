@@ -123,9 +123,9 @@ func TestTheDeadlineCoversAttemptsAndWaits(t *testing.T) {
 		s := play(after(4*time.Second, answer(503, "busy")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		tr := new(Trace)
+		tr := new(Tally)
 		rt := mustNew(t, s, Options{MinBackoff: 3 * time.Second, MaxBackoff: 3 * time.Second})
-		r := send(t, rt, post(WithTrace(ctx, tr), t, chat))
+		r := send(t, rt, post(WithTally(ctx, tr), t, chat))
 		if r.status != 503 || r.elapsed != 4*time.Second || s.calls() != 1 || tr.Reason() != OutOfTime {
 			t.Errorf("%+v after %d calls, %v", r, s.calls(), tr.Reason())
 		}

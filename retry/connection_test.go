@@ -201,8 +201,8 @@ func TestBrokenConnections(t *testing.T) {
 			}
 			io.WriteString(w, "ok")
 		}))
-		tr := new(Trace)
-		req, _ := http.NewRequestWithContext(WithTrace(t.Context(), tr), "POST", server.URL, strings.NewReader(chat))
+		tr := new(Tally)
+		req, _ := http.NewRequestWithContext(WithTally(t.Context(), tr), "POST", server.URL, strings.NewReader(chat))
 		rt := mustNew(t, server.Client().Transport, atOnce)
 		if r := send(t, rt, req); r.body != "ok" || tr.Attempts() != 3 {
 			t.Errorf("%s: %+v after %d attempts", name, r, tr.Attempts())
@@ -220,8 +220,8 @@ func TestNobodyListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	tr := new(Trace)
-	req, _ := http.NewRequestWithContext(WithTrace(t.Context(), tr), "POST", "http://"+l.Addr().String()+"/?key=SECRET", strings.NewReader(chat))
+	tr := new(Tally)
+	req, _ := http.NewRequestWithContext(WithTally(t.Context(), tr), "POST", "http://"+l.Addr().String()+"/?key=SECRET", strings.NewReader(chat))
 	r := send(t, mustNew(t, &http.Transport{}, atOnce), req)
 	var op *net.OpError
 	if !errors.As(r.err, &op) || op.Op != "dial" || tr.Attempts() != 3 || strings.Contains(r.err.Error(), "SECRET") {

@@ -44,7 +44,7 @@
 // adds to it. Without an order the wait is drawn between MinBackoff and a
 // ceiling that doubles with each attempt up to MaxBackoff.
 //
-// An ordered wait longer than Options.MaxWait, or any wait that outlasts the
+// An ordered wait longer than Options.MaxRetryAfter, or any wait that outlasts the
 // context's deadline or Options.MaxElapsed, is not slept and not shortened: the
 // caller gets the response now.
 //
@@ -62,5 +62,5 @@
 // An SDK above this package has retries of its own, and the two multiply: three
 // attempts under an SDK that tries three times are nine. Leave one layer on. With
 // openai-go and anthropic-sdk-go that is option.WithMaxRetries(0) there, or
-// Attempts: 1 here. [Trace] counts what one call really sent.
+// Attempts: 1 here. [Tally] counts what one call really sent.
 package retry

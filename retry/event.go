@@ -45,7 +45,7 @@ const (
 	NotSafe                   // the request may have reached the server; see Options.IdempotentOnly
 	Exhausted                 // no attempts left
 	OneShot                   // the request body cannot be sent again
-	TooLong                   // the server orders a wait above Options.MaxWait
+	TooLong                   // the server orders a wait above Options.MaxRetryAfter
 	OutOfTime                 // the wait would outlast the context's deadline
 	Elapsed                   // the wait would outlast Options.MaxElapsed
 	NotAdmitted               // Options.Admit refused
@@ -59,7 +59,7 @@ var reasons = [...]string{
 	NotSafe:     "the request may have reached the server and is not idempotent",
 	Exhausted:   "no attempts left",
 	OneShot:     "the request body can be sent only once",
-	TooLong:     "the server orders a wait above MaxWait",
+	TooLong:     "the server orders a wait above MaxRetryAfter",
 	OutOfTime:   "the wait would outlast the context's deadline",
 	Elapsed:     "the wait would outlast MaxElapsed",
 	NotAdmitted: "the next attempt was not admitted",
@@ -74,10 +74,10 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// A Trace counts what the calls made with one context really did; see
-// [WithTrace]. Several calls may share it, as the hops of a redirect do. The zero
+// A Tally counts what the calls made with one context really did; see
+// [WithTally]. Several calls may share it, as the hops of a redirect do. The zero
 // value is ready for use, also by several goroutines.
-type Trace struct {
+type Tally struct {
 	mu       sync.Mutex
 	attempts int
 	waited   time.Duration
@@ -85,27 +85,27 @@ type Trace struct {
 }
 
 // Attempts is the number of requests handed to the base transport.
-func (t *Trace) Attempts() int {
+func (t *Tally) Attempts() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.attempts
 }
 
 // Waited is the time slept between attempts.
-func (t *Trace) Waited() time.Duration {
+func (t *Tally) Waited() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waited
 }
 
 // Reason says why the latest call to end was not tried again.
-func (t *Trace) Reason() Reason {
+func (t *Tally) Reason() Reason {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reason
 }
 
-func (t *Trace) add(attempts int, waited time.Duration, r Reason) {
+func (t *Tally) add(attempts int, waited time.Duration, r Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attempts += attempts

@@ -63,7 +63,7 @@ func FuzzTheServersWord(f *testing.F) {
 			}
 			for i := 1; i < len(arrived); i++ {
 				w := retryafter.Parse(h, arrived[i-1])
-				if waited, order := arrived[i].Sub(arrived[i-1]), max(w.Longest, v.Wait); waited < order || order > DefaultMaxWait {
+				if waited, order := arrived[i].Sub(arrived[i-1]), max(w.Longest, v.Wait); waited < order || order > DefaultMaxRetryAfter {
 					t.Errorf("attempt %d came after %v, the order was %v", i+1, waited, order)
 				}
 				if !deadline.IsZero() && !arrived[i].Before(deadline) {

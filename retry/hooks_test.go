@@ -28,9 +28,9 @@ func TestHooksCanReadTheBody(t *testing.T) {
 			r.Body.Close()
 		}
 		rt := mustNew(t, s, Options{
-			ResetHint: func(r *http.Response) time.Duration { read(r); return 0 },
-			Deciding:  func(e Event) { read(e.Response) },
-			Admit:     func(_ context.Context, e Event) error { read(e.Response); return errors.New("no") },
+			Refused:  func(e Event) { read(e.Response) },
+			Deciding: func(e Event) { read(e.Response) },
+			Admit:    func(_ context.Context, e Event) error { read(e.Response); return errors.New("no") },
 		})
 		r := send(t, rt, post(t.Context(), t, chat))
 		if want := body + "<nil>"; !reflect.DeepEqual(seen, []string{want, want, want}) {
@@ -49,9 +49,9 @@ func TestHooksWithoutAResponse(t *testing.T) {
 		s := play(fail(dial), answer(200, "ok"))
 		var events []Event
 		rt := mustNew(t, s, Options{
-			Deciding:  func(e Event) { events = append(events, e) },
-			Admit:     func(_ context.Context, e Event) error { events = append(events, e); return nil },
-			ResetHint: func(r *http.Response) time.Duration { t.Error("asked without a response"); return 0 },
+			Deciding: func(e Event) { events = append(events, e) },
+			Admit:    func(_ context.Context, e Event) error { events = append(events, e); return nil },
+			Refused:  func(Event) { t.Error("called without a response") },
 		})
 		if r := send(t, rt, post(t.Context(), t, chat)); r.status != 200 {
 			t.Errorf("%+v", r)
@@ -110,12 +110,12 @@ func TestHooksInOrder(t *testing.T) {
 func TestAdmitRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := errors.New("the queue is full")
-		tr := new(Trace)
+		tr := new(Tally)
 		o := Options{Admit: func(context.Context, Event) error { return no }}
 		// A response: the caller has it, whole.
 		for _, body := range []string{"", tooFast, strings.Repeat("x", heldBytes-1), strings.Repeat("y", heldBytes), strings.Repeat("z", 3*heldBytes)} {
 			s := play(answer(429, body, "X-Request-Id", "r1"))
-			r := send(t, mustNew(t, s, o), post(WithTrace(t.Context(), tr), t, chat))
+			r := send(t, mustNew(t, s, o), post(WithTally(t.Context(), tr), t, chat))
 			if r.status != 429 || r.body != body || r.header.Get("X-Request-Id") != "r1" || s.calls() != 1 || tr.Reason() != NotAdmitted {
 				t.Errorf("%d bytes: %d %d bytes, %v, %v", len(body), r.status, len(r.body), r.err, tr.Reason())
 			}

@@ -83,7 +83,7 @@ func (c *call) worthAnother() bool {
 			return false
 		}
 		c.readBody()
-		order, ordered = c.orders()
+		order, ordered = c.reading.Order(c.ignoresBodyWait())
 		if v := &c.reading.Body; v.Known && !v.Retryable {
 			c.reason = Refused
 			return false
@@ -143,28 +143,10 @@ func (c *call) readBody() {
 	planned := max(c.order.Wait, c.t.opts.MinBackoff)
 	c.held = hold(c.resp, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
 	c.resp = c.held.to
-	c.text, c.unpacked = plain(c.resp.Header, c.held.seen())
+	text := plain(c.resp.Header, c.held.seen())
 	o := &c.order
 	h := refusal.Header{Wait: o.Wait, Named: o.Named, Reset: o.Reset, Asked: o.Asked, Forbidden: o.Forbidden}
-	c.reading = refusal.Read(c.resp.StatusCode, h, c.text, c.arrived)
-}
-
-// orders is the wait that the response orders, in header or body, or that the
-// reset hint asks for.
-func (c *call) orders() (wait time.Duration, ordered bool) {
-	wait, ordered = c.reading.Order(c.ignoresBodyWait())
-	if f := c.t.opts.ResetHint; f != nil {
-		view := c.view(c.text)
-		if c.unpacked { // as net/http's own unpacking leaves it
-			view.Header, view.ContentLength, view.Uncompressed = view.Header.Clone(), -1, true
-			view.Header.Del("Content-Encoding")
-			view.Header.Del("Content-Length")
-		}
-		if d := f(view); d > 0 {
-			wait, ordered = max(wait, d), true
-		}
-	}
-	return min(wait, refusal.MaxWait), ordered
+	c.reading = refusal.Read(c.resp.StatusCode, h, text, c.arrived)
 }
 
 func (c *call) ignoresBodyWait() bool { return c.t.opts.IgnoreBodyWait || c.order.IgnoreBodyWait }
@@ -174,7 +156,7 @@ func (c *call) ignoresBodyWait() bool { return c.t.opts.IgnoreBodyWait || c.orde
 func (c *call) fits(d time.Duration, ordered bool) Reason {
 	if !ordered {
 		d = c.t.opts.MinBackoff
-	} else if d > c.t.opts.MaxWait {
+	} else if d > c.t.opts.MaxRetryAfter {
 		return TooLong
 	}
 	if at, ok := c.req.Context().Deadline(); ok && !c.arrived.Add(d).Before(at) {

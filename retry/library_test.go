@@ -30,7 +30,7 @@ import (
 type maker func(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper
 
 func ours(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper {
-	t, err := New(base, Options{Attempts: attempts, MinBackoff: wait, MaxBackoff: wait, MaxWait: time.Hour})
+	t, err := New(base, Options{Attempts: attempts, MinBackoff: wait, MaxBackoff: wait, MaxRetryAfter: time.Hour})
 	if err != nil {
 		panic(err)
 	}

@@ -3,16 +3,15 @@ package retry
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 )
 
 // The values that zero stands for in [Options].
 const (
-	DefaultAttempts   = 3
-	DefaultMinBackoff = 500 * time.Millisecond
-	DefaultMaxBackoff = 8 * time.Second
-	DefaultMaxWait    = 60 * time.Second
+	DefaultAttempts      = 3
+	DefaultMinBackoff    = 500 * time.Millisecond
+	DefaultMaxBackoff    = 8 * time.Second
+	DefaultMaxRetryAfter = 60 * time.Second
 )
 
 // Options say how often, how long and for what a [Transport] tries again. They
@@ -27,9 +26,9 @@ type Options struct {
 	// 0 means DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 
-	// MaxWait is the longest wait ordered by the server that is slept. When the
-	// order is longer, the response is returned at once. 0 means DefaultMaxWait.
-	MaxWait time.Duration
+	// MaxRetryAfter is the longest wait ordered by the server that is slept. When the
+	// order is longer, the response is returned at once. 0 means DefaultMaxRetryAfter.
+	MaxRetryAfter time.Duration
 
 	// MaxElapsed bounds a call from its start: no attempt after the first begins
 	// later than that. It does not cut an attempt that is running. 0 means no
@@ -54,12 +53,6 @@ type Options struct {
 	// in 20s"). The zero value honours them, as several providers send the wait
 	// nowhere else.
 	IgnoreBodyWait bool
-
-	// ResetHint may name a further wait for a response that is to be retried, such
-	// as the reset of an exhausted limit. It can only lengthen the wait; zero and
-	// negative values say nothing. The body it sees is a copy of at most 64 kB,
-	// out of its gzip. nil means no hint.
-	ResetHint func(*http.Response) time.Duration
 
 	// Refused is called for every attempt that the server refused, final or not,
 	// once its header and the beginning of its body were read: a 429, 503 or 529,
@@ -91,7 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"Attempts", int64(o.Attempts)},
 		{"MinBackoff", int64(o.MinBackoff)},
 		{"MaxBackoff", int64(o.MaxBackoff)},
-		{"MaxWait", int64(o.MaxWait)},
+		{"MaxRetryAfter", int64(o.MaxRetryAfter)},
 		{"MaxElapsed", int64(o.MaxElapsed)},
 		{"MaxBuffer", o.MaxBuffer},
 	} {
@@ -115,8 +108,8 @@ func (o Options) withDefaults() (Options, error) {
 	case o.MaxBackoff == 0:
 		o.MaxBackoff = max(DefaultMaxBackoff, o.MinBackoff)
 	}
-	if o.MaxWait == 0 {
-		o.MaxWait = DefaultMaxWait
+	if o.MaxRetryAfter == 0 {
+		o.MaxRetryAfter = DefaultMaxRetryAfter
 	}
 	return o, nil
 }
@@ -125,7 +118,7 @@ func (o Options) withDefaults() (Options, error) {
 // that a call without any costs one look-up.
 type perCall struct {
 	attempts int // 0: the transport's own
-	trace    *Trace
+	tally    *Tally
 }
 
 type perCallKey struct{}
@@ -143,9 +136,9 @@ func WithAttempts(ctx context.Context, n int) context.Context {
 	return context.WithValue(ctx, perCallKey{}, p)
 }
 
-// WithTrace returns a context whose calls are counted in t.
-func WithTrace(ctx context.Context, t *Trace) context.Context {
+// WithTally returns a context whose calls are counted in t.
+func WithTally(ctx context.Context, t *Tally) context.Context {
 	p := perCallFrom(ctx)
-	p.trace = t
+	p.tally = t
 	return context.WithValue(ctx, perCallKey{}, p)
 }

@@ -15,8 +15,8 @@ func TestAnExhaustedAccountIsNotTriedAgain(t *testing.T) {
 			{"X-Should-Retry", "true"},
 		} {
 			s := play(answer(429, noCredit, fields...))
-			tr := new(Trace)
-			r := send(t, mustNew(t, s, Options{Attempts: 5}), post(WithTrace(t.Context(), tr), t, chat))
+			tr := new(Tally)
+			r := send(t, mustNew(t, s, Options{Attempts: 5}), post(WithTally(t.Context(), tr), t, chat))
 			if s.calls() != 1 || r.status != 429 || r.body != noCredit || r.elapsed != 0 || tr.Reason() != Refused {
 				t.Errorf("%v: %d calls, %+v, %v", fields, s.calls(), r, tr.Reason())
 			}
@@ -43,8 +43,8 @@ func TestTheLastAnswerIsTheProviders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, status := range []int{429, 500, 503, 529, 408, 409} {
 			s := play(answer(status, "first"), answer(status, "middle"), answer(status, tooFast, "X-Request-Id", "r1", "X-Ratelimit-Remaining-Tokens", "0"))
-			tr := new(Trace)
-			r := send(t, mustNew(t, s, Options{}), post(WithTrace(t.Context(), tr), t, chat))
+			tr := new(Tally)
+			r := send(t, mustNew(t, s, Options{}), post(WithTally(t.Context(), tr), t, chat))
 			if r.err != nil || r.status != status || r.body != tooFast || r.header.Get("X-Request-Id") != "r1" || s.calls() != 3 {
 				t.Errorf("%d: %+v after %d calls", status, r, s.calls())
 			}
@@ -67,10 +67,10 @@ func TestAttemptsMeanAttempts(t *testing.T) {
 			{5, 1, 1}, {1, 4, 4}, {0, 2, 2}, {2, -3, 2},
 		} {
 			s := play(answer(503, ""))
-			tr := new(Trace)
+			tr := new(Tally)
 			done := 0
 			rt := mustNew(t, s, Options{Attempts: c.option, Done: func(e Event) { done = e.Attempt }})
-			ctx := WithTrace(WithAttempts(t.Context(), c.call), tr)
+			ctx := WithTally(WithAttempts(t.Context(), c.call), tr)
 			r := send(t, rt, post(ctx, t, chat))
 			if s.calls() != c.want || tr.Attempts() != c.want || done != c.want || r.status != 503 {
 				t.Errorf("%+v: %d on the wire, %d traced, %d done, %+v", c, s.calls(), tr.Attempts(), done, r)

@@ -28,10 +28,10 @@ func TestAWaitAboveTheCeilingIsNeitherSleptNorShortened(t *testing.T) {
 			body   string
 			reason Reason
 		}{
-			{"an hour, ten seconds allowed", Options{MaxWait: 10 * time.Second}, []string{"Retry-After", "3600"}, "", TooLong},
-			{"a second too much", Options{MaxWait: 60 * time.Second}, []string{"Retry-After", "61"}, "", TooLong},
-			{"a nanosecond too much", Options{MaxWait: 60 * time.Second}, []string{"Retry-After", "60.000000001"}, "", TooLong},
-			{"longer than the elapsed budget", Options{MaxWait: time.Hour, MaxElapsed: 900 * time.Second}, []string{"Retry-After", "1800"}, "", Elapsed},
+			{"an hour, ten seconds allowed", Options{MaxRetryAfter: 10 * time.Second}, []string{"Retry-After", "3600"}, "", TooLong},
+			{"a second too much", Options{MaxRetryAfter: 60 * time.Second}, []string{"Retry-After", "61"}, "", TooLong},
+			{"a nanosecond too much", Options{MaxRetryAfter: 60 * time.Second}, []string{"Retry-After", "60.000000001"}, "", TooLong},
+			{"longer than the elapsed budget", Options{MaxRetryAfter: time.Hour, MaxElapsed: 900 * time.Second}, []string{"Retry-After", "1800"}, "", Elapsed},
 			{"larger than the limit", Options{}, nil, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 61337.","code":"rate_limit_exceeded"}}`, Refused},
 			{"two hours", Options{}, []string{"Retry-After", "7200"}, "", TooLong},
 			{"epoch", Options{}, []string{"Retry-After", "1790000000"}, "", TooLong},
@@ -41,8 +41,8 @@ func TestAWaitAboveTheCeilingIsNeitherSleptNorShortened(t *testing.T) {
 			{"body", Options{}, nil, `{"error":{"message":"Rate limit reached. Please try again in 17m31.056s.","code":"rate_limit_exceeded"}}`, TooLong},
 		} {
 			s := play(answer(429, c.body, c.fields...))
-			tr := new(Trace)
-			r := send(t, mustNew(t, s, c.o), post(WithTrace(t.Context(), tr), t, chat))
+			tr := new(Tally)
+			r := send(t, mustNew(t, s, c.o), post(WithTally(t.Context(), tr), t, chat))
 			if r.status != 429 || r.body != c.body || r.elapsed != 0 || s.calls() != 1 || tr.Reason() != c.reason {
 				t.Errorf("%s: %+v after %d calls, %v", c.name, r, s.calls(), tr.Reason())
 			}
@@ -52,8 +52,8 @@ func TestAWaitAboveTheCeilingIsNeitherSleptNorShortened(t *testing.T) {
 
 // Report: openai/openai-node#1840
 func TestTheDefaultCeilingIsAMinute(t *testing.T) {
-	if DefaultMaxWait != time.Minute || DefaultAttempts != 3 {
-		t.Errorf("the defaults changed: %v, %d", DefaultMaxWait, DefaultAttempts)
+	if DefaultMaxRetryAfter != time.Minute || DefaultAttempts != 3 {
+		t.Errorf("the defaults changed: %v, %d", DefaultMaxRetryAfter, DefaultAttempts)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := play(answer(429, "", "Retry-After", "1800"))
@@ -154,27 +154,43 @@ func TestABodysWaitCanBeIgnored(t *testing.T) {
 	})
 }
 
-// Report: vectorize-io/hindsight#3508
-func TestResetHintOnlyLengthens(t *testing.T) {
+// A base that has read the header itself is asked once for each refusal, and its
+// order is kept as the header's own would be.
+func TestABaseThatHasReadTheHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
-			hint, lo time.Duration
-			calls    int
+			order Order
+			lo    time.Duration
+			calls int
 		}{
-			{20 * time.Second, 20 * time.Second, 2},
-			{time.Second, 3 * time.Second, 2},
-			{-time.Hour, 3 * time.Second, 2},
-			{6 * time.Minute, 0, 1},
-			{1<<63 - 1, 0, 1},
+			{Order{Wait: 20 * time.Second, Named: true}, 20 * time.Second, 2},
+			{Order{Wait: 3 * time.Second, Named: true, Reset: time.Hour}, 3 * time.Second, 2},
+			{Order{Reset: 7 * time.Second}, 7 * time.Second, 2},
+			{Order{Named: true}, 0, 2},
+			{Order{Wait: 6 * time.Minute, Named: true}, 0, 1},
+			{Order{Wait: 1<<63 - 1, Named: true}, 0, 1},
+			{Order{Forbidden: true}, 0, 1},
 		} {
-			s := play(answer(429, "", "Retry-After", "3"), answer(200, ""))
-			rt := mustNew(t, s, Options{ResetHint: func(*http.Response) time.Duration { return c.hint }})
-			r := send(t, rt, post(t.Context(), t, chat))
-			if s.calls() != c.calls || r.elapsed < c.lo || r.elapsed > c.lo+DefaultMinBackoff {
-				t.Errorf("hint %v: %d calls, waited %v", c.hint, s.calls(), r.elapsed)
+			s := play(answer(429, "", "Retry-After", "99"), answer(200, ""))
+			base := &reader{script: s, order: c.order}
+			r := send(t, mustNew(t, base, Options{}), post(t.Context(), t, chat))
+			if s.calls() != c.calls || base.asked != 1 || r.elapsed < c.lo || r.elapsed > c.lo+DefaultMinBackoff {
+				t.Errorf("%+v: %d calls, asked %d times, waited %v", c.order, s.calls(), base.asked, r.elapsed)
 			}
 		}
 	})
+}
+
+// reader is a base that has read the header.
+type reader struct {
+	*script
+	order Order
+	asked int
+}
+
+func (r *reader) Order(*http.Request, *http.Response) Order {
+	r.asked++
+	return r.order
 }
 
 // The wait of every attempt lies where the package comment says, whatever the

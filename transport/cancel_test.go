@@ -54,7 +54,7 @@ func TestCancelAtEachAwaitPoint(t *testing.T) {
 			w := script("429;Retry-After=1 429;Retry-After=0 503 200 429;Retry-After=1 stall 200")
 			w.took = 300 * time.Millisecond
 			o := transport.Options{Base: w, Limits: slow(1000, 1e6), MaxInFlight: 2, Trace: b.trace()}
-			o.Retry.Attempts = 4
+			o.Attempts = 4
 			rt := gate(t, o)
 			others, stop := context.WithTimeout(t.Context(), 20*time.Second)
 			defer stop()

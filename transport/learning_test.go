@@ -60,7 +60,7 @@ func TestHeadersOnlyLower(t *testing.T) {
 			}
 			w := script(words)
 			w.usage = "null" // nothing is given back
-			rt := gate(t, transport.Options{Base: w, RPM: 600, TPM: 60_000, Attempts: 1, Charge: "estimate"})
+			rt := gate(t, transport.Options{Base: w, RPM: 600, TPM: 60_000, Attempts: 1, Charge: new(estimate.ChargeEstimate)})
 			before := rt.Snapshot()
 			finish(rt.RoundTrip(ask(t, t.Context(), letter)))
 			for i, l := range before.Limits {

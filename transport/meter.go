@@ -39,7 +39,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		c.wire.failed(err)
 	}
-	left := unknownQuota
+	left := nothingLeft
 	switch {
 	case resp != nil && err == nil:
 		if resp.Request == nil {
@@ -53,7 +53,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f := m.o.Trace.Answered; f != nil {
 		f(Attempt{
 			Request: c.req, N: c.attempts, Status: c.status, Err: err,
-			Duration: time.Since(c.sent), Quota: left,
+			Duration: time.Since(c.sent), Left: left,
 		})
 	}
 	returned = true
@@ -77,13 +77,13 @@ var parseHeader = headers.Parse
 // hear takes in a response header: it lowers credit, follows limits, and pauses
 // the budget. That must not wait for the body, which may last. It returns what
 // the header says is left.
-func (m *meter) hear(c *call, resp *http.Response) Quota {
+func (m *meter) hear(c *call, resp *http.Response) Left {
 	now, p := time.Now(), c.books.Profile()
 	c.order.IgnoreBodyWait = m.ignoresBodyWait(p)
 	refused := resp.StatusCode == http.StatusTooManyRequests
 	if !refused && !headers.Any(resp.Header) {
 		c.books.Pass(now)
-		return unknownQuota
+		return nothingLeft
 	}
 	i := parseHeader(resp.Header, headers.Options{Status: resp.StatusCode, Now: now, Dialect: p.Dialect})
 	c.asked = i.ShouldRetry.V
@@ -93,23 +93,23 @@ func (m *meter) hear(c *call, resp *http.Response) Quota {
 		c.order.Asked, c.order.Forbidden = h.Asked, h.Forbidden
 	}
 	c.books.Hear(now, &i, refused)
-	return quotaOf(&i)
+	return leftOf(&i)
 }
 
 func (m *meter) ignoresBodyWait(p *profile.Profile) bool {
 	return m.o.Retry.IgnoreBodyWait || p.IgnoreBodyWait
 }
 
-// unknownQuota is the Quota of a header that says nothing.
-var unknownQuota = Quota{-1, -1, -1, -1}
+// nothingLeft is the Left of a header that says nothing.
+var nothingLeft = Left{-1, -1, -1, -1}
 
-// quotaOf is what a header says is left, for people.
-func quotaOf(i *headers.Info) Quota {
+// leftOf is what a header says is left, for people.
+func leftOf(i *headers.Info) Left {
 	n := func(q headers.Quota) int64 {
 		if !q.Remaining.OK {
 			return -1
 		}
 		return max(0, q.Remaining.N)
 	}
-	return Quota{n(i.Requests), n(i.Tokens), n(i.Input), n(i.Output)}
+	return Left{n(i.Requests), n(i.Tokens), n(i.Input), n(i.Output)}
 }

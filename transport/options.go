@@ -55,9 +55,9 @@ type Options struct {
 	// the host of the first request; a Transport speaks to one provider.
 	Provider profile.Profile
 
-	// Charge overrides when the profile's provider takes what a call costs:
-	// "estimate", "settle" or "actual".
-	Charge string
+	// Charge overrides when the profile's provider takes what a call costs; nil
+	// leaves it to the profile. [estimate.ParseCharge] reads it from a name.
+	Charge *estimate.Charge
 
 	// Counter counts the text of prompts; nil is the fast count, which needs no
 	// vocabulary. Package estimate/tiktoken has an exact one.
@@ -71,11 +71,11 @@ type Options struct {
 	// is priced where it lies, up to 32 MiB.
 	MaxBody int64
 
-	// Attempts is how often a call may go out, the first included; 0 is 3. It
-	// stands for Retry.Attempts.
+	// Attempts is how often a call may go out, the first included; 0 is 3.
 	Attempts int
 
-	// Retry says the rest of what is tried again, and when.
+	// Retry is the rest of what is tried again, and when. Its own Attempts must be
+	// unset.
 	Retry retry.Options
 
 	// StopSDKRetries sets "X-Should-Retry: false" on a response that is handed
@@ -152,8 +152,8 @@ func (o *Options) check() error {
 		len(o.Limits) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue != 0) {
 		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
-	if o.Attempts != 0 && o.Retry.Attempts != 0 && o.Attempts != o.Retry.Attempts {
-		return &ConfigError{"Attempts", o.Attempts, fmt.Sprintf("contradicts Retry.Attempts, which is %d; set one of them", o.Retry.Attempts)}
+	if o.Retry.Attempts != 0 {
+		return &ConfigError{"Retry.Attempts", o.Retry.Attempts, "set Options.Attempts instead"}
 	}
 	if p := o.Provider; p.Name != "" {
 		if reflect.DeepEqual(p, profile.Profile{Name: p.Name}) {
@@ -166,8 +166,8 @@ func (o *Options) check() error {
 	} else if !reflect.ValueOf(o.Provider).IsZero() {
 		return &ConfigError{"Provider.Name", `""`, "a profile needs a name; start from profile.Unknown and change what differs"}
 	}
-	if _, err := chargeNamed(o.Charge); err != nil {
-		return err
+	if o.Charge != nil && *o.Charge > estimate.ChargeActual {
+		return &ConfigError{"Charge", *o.Charge, "must be one of the charges of package estimate"}
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
@@ -175,24 +175,10 @@ func (o *Options) check() error {
 	return nil
 }
 
-// chargeNamed is the rule that Options.Charge names.
-func chargeNamed(name string) (estimate.Rule, error) {
-	switch name {
-	case "", "settle":
-		return estimate.Rule{Charge: estimate.ChargeSettle, ReserveCap: true}, nil
-	case "estimate":
-		return estimate.Rule{Charge: estimate.ChargeEstimate, ReserveCap: true}, nil
-	case "actual":
-		return estimate.Rule{Charge: estimate.ChargeActual}, nil
-	}
-	return estimate.Rule{}, &ConfigError{"Charge", name, `must be "estimate", "settle" or "actual"`}
-}
-
 // charging is a profile with the charge rule that the options set.
 func (o *Options) charging(p profile.Profile) profile.Profile {
-	if o.Charge != "" {
-		r, _ := chargeNamed(o.Charge)
-		p.Rule.Charge, p.Rule.ReserveCap = r.Charge, r.ReserveCap
+	if o.Charge != nil {
+		p.Rule.Charge, p.Rule.ReserveCap = *o.Charge, *o.Charge != estimate.ChargeActual
 	}
 	return p
 }

@@ -199,7 +199,7 @@ func TestABodysWaitIsWaitedOnce(t *testing.T) {
 func TestABodysLongWaitNeedsNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := transport.Options{Base: script("429;Body=wait"), RPM: 60}
-		o.Retry.MaxWait = 10 * time.Second
+		o.Retry.MaxRetryAfter = 10 * time.Second
 		rt := gate(t, o)
 		resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
 		if err != nil {

@@ -173,19 +173,18 @@ func TestRetriesBehindTheGate(t *testing.T) {
 		words string
 		o     retry.Options
 	}{
-		"a wait above the ceiling: the refusal, now":       {"429;Retry-After=3600", retry.Options{MaxWait: 10 * time.Second}},
+		"a wait above the ceiling: the refusal, now":       {"429;Retry-After=3600", retry.Options{MaxRetryAfter: 10 * time.Second}},
 		"the default ceiling is a minute":                  {"429;Retry-After=1800", retry.Options{}},
 		"a little above the ceiling is above it":           {"429;Retry-After=61", retry.Options{}},
-		"a wait longer than the elapsed budget":            {"429;Retry-After=1800", retry.Options{MaxWait: time.Hour, MaxElapsed: 900 * time.Second}},
+		"a wait longer than the elapsed budget":            {"429;Retry-After=1800", retry.Options{MaxRetryAfter: time.Hour, MaxElapsed: 900 * time.Second}},
 		"501 will not be learned":                          {"501", retry.Options{}},
 		"a request larger than the limit":                  {"429;Body=large", retry.Options{}},
-		"one attempt is one request":                       {"503", retry.Options{Attempts: 1}},
-		"also for a server that is unavailable":            {"503;Retry-After=3600", retry.Options{MaxWait: 10 * time.Second}},
+		"also for a server that is unavailable":            {"503;Retry-After=3600", retry.Options{MaxRetryAfter: 10 * time.Second}},
 		"the prompt is too long, whatever the advice says": {"429;Body=large;X-Should-Retry=true", retry.Options{}},
 	} {
 		scene(name, c.words, transport.Options{Retry: c.o}, func(t *testing.T, rt *transport.Transport, w *wire) {
-			var trace retry.Trace
-			status, _, took, err := call(t, rt, retry.WithTrace(t.Context(), &trace), letter)
+			var trace retry.Tally
+			status, _, took, err := call(t, rt, retry.WithTally(t.Context(), &trace), letter)
 			if err != nil || took != 0 || strconv.Itoa(status) != c.words[:3] {
 				t.Errorf("%d %v after %v", status, err, took)
 			}
@@ -195,6 +194,12 @@ func TestRetriesBehindTheGate(t *testing.T) {
 			}
 		})
 	}
+	scene("one attempt is one request", "503", transport.Options{Attempts: 1}, func(t *testing.T, rt *transport.Transport, w *wire) {
+		if status, _, took, err := call(t, rt, t.Context(), letter); status != 503 || err != nil || took != 0 {
+			t.Errorf("%d %v after %v", status, err, took)
+		}
+		attempts(t, w, 1)
+	})
 	scene("the whole of the default ceiling is slept", "429;Retry-After=60 200", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
 		if status, _, took, _ := call(t, rt, t.Context(), letter); status != 200 || took < time.Minute {
 			t.Errorf("%d after %v", status, took)
@@ -207,9 +212,9 @@ func TestRetriesBehindTheGate(t *testing.T) {
 		attempts(t, w, 3)
 	})
 	scene("what an SDK's retries multiply to is seen", "429", transport.Options{}, func(t *testing.T, rt *transport.Transport, w *wire) {
-		var trace retry.Trace
+		var trace retry.Tally
 		for range 3 { // an SDK with two retries
-			call(t, rt, retry.WithTrace(t.Context(), &trace), letter)
+			call(t, rt, retry.WithTally(t.Context(), &trace), letter)
 		}
 		if trace.Attempts() != 9 {
 			t.Errorf("the trace counts %d", trace.Attempts())

@@ -747,7 +747,7 @@ func TestNoTimeOfOursCutsAStream(t *testing.T) {
 			resp.Body = pr
 			return resp, nil
 		})
-		rt := gate(t, transport.Options{Base: base, MaxWait: 2 * time.Second, Retry: retry.Options{MaxWait: time.Second, MaxElapsed: 3 * time.Second}})
+		rt := gate(t, transport.Options{Base: base, MaxWait: 2 * time.Second, Retry: retry.Options{MaxRetryAfter: time.Second, MaxElapsed: 3 * time.Second}})
 		start := time.Now()
 		_, text, err := finish(rt.RoundTrip(ask(t, t.Context(), letter)))
 		if len(text) != 60*9 || err != nil || time.Since(start) != time.Minute {

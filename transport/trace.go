@@ -54,20 +54,20 @@ type Attempt struct {
 	Status   int           // 0 if there was no response
 	Err      error         // nil if there was one
 	Duration time.Duration // until the response header
-	Quota    Quota         // what the response header says is left
+	Left     Left          // what the response header says is left
 }
 
 // String names the numbers, and nothing of the request.
 func (a Attempt) String() string {
-	return fmt.Sprintf("attempt %d: status %d after %v, left %v", a.N, a.Status, a.Duration, a.Quota)
+	return fmt.Sprintf("attempt %d: status %d after %v, left %v", a.N, a.Status, a.Duration, a.Left)
 }
 
 // LogValue is String, for package log/slog.
 func (a Attempt) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// Quota is what a response header says is left, for watching the headroom
+// Left is what a response header says is left, for watching the headroom
 // shrink. A negative number is unknown.
-type Quota struct {
+type Left struct {
 	Requests, Tokens, Input, Output int64
 }
 

@@ -14,7 +14,7 @@ func TestAnsweredSaysWhatIsLeft(t *testing.T) {
 		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 60, TPM: 6000}})
 		var left []int64
 		rt := gate(t, transport.Options{Base: p.RoundTripper(), Trace: transport.Trace{
-			Answered: func(a transport.Attempt) { left = append(left, a.Quota.Requests) },
+			Answered: func(a transport.Attempt) { left = append(left, a.Left.Requests) },
 		}})
 		for range 5 {
 			finish(rt.RoundTrip(ask(t, t.Context(), letter)))

@@ -49,9 +49,7 @@ func New(o Options) (*Transport, error) {
 		t.budget.Scope().Adopt(time.Now(), t.o.Provider)
 	}
 	ro := o.Retry
-	if o.Attempts != 0 {
-		ro.Attempts = o.Attempts
-	}
+	ro.Attempts = o.Attempts
 	ro.Refused = both(refused, ro.Refused)
 	ro.Deciding = both(deciding, ro.Deciding)
 	ro.Admit = inTurn(ro.Admit, t.admit)
