@@ -32,6 +32,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		} {
 			for _, o := range []Options{
 				{},
+				{Attempts: 1},
 				{Admit: func(context.Context, Event) error { return err }},
 				{MaxElapsed: 1},
 			} {

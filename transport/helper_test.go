@@ -168,6 +168,7 @@ func (w *wire) attempts() int {
 //
 //	dial      nobody listens
 //	reset     the connection breaks after the body was read
+//	unsendable  net/http refuses the request before it looks for a connection
 //	hang      nothing comes until the context ends
 //	200       a whole answer with usage
 //	bare      a whole answer without usage
@@ -194,6 +195,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errDial
 	case "reset":
 		return nil, errReset
+	case "unsendable":
+		return nil, errors.New(`net/http: invalid header field value for "X"`)
 	case "hang":
 		<-r.Context().Done()
 		return nil, context.Cause(r.Context())

@@ -37,6 +37,7 @@ func TestLedger(t *testing.T) {
 		{"cancelled between line and wire", "200", 0, 0, 0, 0, 0, cancelWhenGranted},
 		{"never dialled", "dial", 0, 0, 0, 0, 3, read},
 		{"never dialled, cancelled before the next", "dial", 0, 0, 0, 0, 1, cancelAfter(100 * time.Millisecond)},
+		{"net/http refuses to send it", "unsendable", 0, 0, 0, 0, 1, read},
 		{"dialled at the second attempt", "dial 200", 1, 0, 11, 7, 2, read},
 
 		// An answer costs what it reports. Without a report the estimate stands.
