@@ -101,9 +101,8 @@ func (c *Call) take(r limit.Reservation) {
 	c.charged = plus(c.charged, c.cost)
 }
 
-// Leave notes that an attempt leaves at now. It returns the reservation, for
-// whoever learns later that the attempt has its connection: its Sent may be
-// called again then.
+// Leave notes that an attempt leaves at now. It returns the reservation, so that
+// its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
 	c.open.Sent()
@@ -182,8 +181,8 @@ func (c *Call) Pause(d time.Duration) {
 func (c *Call) Waiting() bool { return c.named }
 
 // Refuse ends an attempt that was refused for its rate. Nothing leaves until the
-// wait is over. After that there is what the refused call needs and nothing
-// beyond, whoever takes it.
+// wait is over. After that there is as much as the refused call needs and nothing
+// beyond, for the first in line.
 func (c *Call) Refuse(now time.Time, r Refusal) {
 	if r.NotRate {
 		c.End(Refused)

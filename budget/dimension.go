@@ -6,8 +6,8 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// A dimension is one limit of a scope and what is known of it: what the user
-// configured, what the provider last said, and what it has shown to hold.
+// A dimension is one limit of a scope: as the user configured it, as the provider
+// last named it, and the largest balance that the provider has shown.
 type dimension struct {
 	limit      limit.Limit // in force: as handed to the ledger last
 	configured limit.Limit // zero Rate: learned

@@ -1,7 +1,7 @@
 // Package budget decides about credit: what a call is charged, what an answer
 // teaches about the limits, and what each ending of a call does to the ledger.
-// It knows no request and no response, and every decision takes the instant as
-// an argument, so that it can be tested with a table of times.
+// It knows no request and no response. Every decision takes the instant as an
+// argument, so that a table of times can test it.
 //
 // Most programs should use package transport, which calls it. Use it alone to
 // let several Transports share one budget: make it with [New] and hand it to
@@ -18,10 +18,10 @@
 //
 // # Promises
 //
-// A header can lower credit and never raise it. A rate that was configured is
-// never exceeded, whatever the headers say. What was configured is kept apart
-// from what is in force, so that a second Transport on the same budget never
-// takes a cut rate for the user's own. Every reservation gets exactly one end.
+// A header can lower credit and never raise it. No header makes a rate exceed the
+// configured one. Configured limits are kept apart from those in force: a second
+// Transport on the same budget never takes a cut rate for the user's own. Every
+// reservation gets exactly one end.
 //
 // # What the ledger does at each ending
 //

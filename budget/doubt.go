@@ -16,8 +16,8 @@ import (
 //
 // The refill between the two is not known: all that the rate allows if the limit
 // is a bucket, nothing if it is a window. Both are tried, and the rules are
-// compared under the one that fits better. Under the wrong one every fall would
-// look too large, and a right rule too cheap.
+// compared under the better fit. Under the wrong one every fall would look too
+// large, and a right rule too cheap.
 //
 // A rule that charges far too much keeps the provider's balance full. A full
 // balance says nothing, and then no doubt is reported.

@@ -6,7 +6,7 @@ import (
 )
 
 // An Ending is how one attempt of a call ended, as far as the ledger is
-// concerned. The zero Ending is Unknown, the one that keeps all.
+// concerned. The zero Ending is Unknown, which keeps all.
 type Ending uint8
 
 const (
@@ -52,7 +52,7 @@ var endings = [...]struct {
 
 // EndingOf is the ending of an attempt by its status, 0 if no response came.
 // left is false if nothing of the attempt can have left. prompt is false if the
-// call has no body, so that no model runs whatever the answer says.
+// call has no body, so that no model runs.
 func EndingOf(status int, left, prompt bool) Ending {
 	switch {
 	case status == 0 && !left:
@@ -69,8 +69,8 @@ func EndingOf(status int, left, prompt bool) Ending {
 	return Free
 }
 
-// back is what an attempt of that cost gets back at an ending, under a rule and
-// with refused calls free or not. What is settled is not in it.
+// back is the part of its cost that an attempt gets back at an ending, under a
+// rule and with refused calls free or not. Settled tokens are not in it.
 func (e Ending) back(cost limit.Cost, rule *estimate.Rule, refusedFree bool) limit.Cost {
 	gives := func(f fate) bool {
 		return f == returned || f == byRule && !rule.RefusedCount || f == byRefuse && refusedFree && !rule.RefusedCount

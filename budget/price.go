@@ -66,7 +66,7 @@ func (p Price) Actual(r *usage.Result, rule estimate.Rule) (input, output int64)
 	return input, output
 }
 
-// used reads the usage of an answer. What it does not say is -1.
+// used reads the usage of an answer. A count that is missing is -1.
 //
 //	total alone            all of it is input: embeddings, rerank
 //	total and output       the rest is input

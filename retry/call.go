@@ -63,9 +63,9 @@ func newCall(t *Transport, req *http.Request) *call {
 	return c
 }
 
-// attempt sends the request once. The base gets a request and a header map of
-// its own for each attempt, so that one that edits them changes neither the
-// caller's nor the next attempt's. The copy is shallow otherwise: the caller may
+// attempt sends the request once. The base gets a request and a header map of its
+// own for each attempt. So a base that edits them changes neither the caller's
+// nor those of the next attempt. The copy is shallow otherwise: the caller may
 // set trailers while the body is read, and they must be seen.
 func (c *call) attempt() {
 	if c.n > 0 {
@@ -155,8 +155,8 @@ func (c *call) wake() {
 }
 
 // watchCancel returns a context that also ends with the request's deprecated
-// Cancel channel, which http.Client.Timeout still uses above transports that are
-// not net/http's own.
+// Cancel channel. http.Client.Timeout still uses that channel above transports
+// that are not net/http's own.
 func (c *call) watchCancel() (stop func(), ctx context.Context) {
 	ctx = c.req.Context()
 	canceled := cancelOf(c.req)

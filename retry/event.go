@@ -20,8 +20,8 @@ type Event struct {
 	Reason   Reason         // why there is no further attempt; Answered if there is one
 }
 
-// String tells how the attempt went, and nothing of the request, of the response's
-// header and body, or of an error's text, all of which may hold a key.
+// String says how the attempt went. It leaves out the request, the response's
+// header and body, and the text of an error: each may hold a key.
 func (e Event) String() string {
 	s := fmt.Sprintf("attempt %d", e.Attempt)
 	if e.Response != nil {

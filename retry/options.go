@@ -64,14 +64,14 @@ type Options struct {
 	// Deciding is called when another attempt has been decided, before the wait.
 	Deciding func(Event)
 
-	// Admit is asked after the wait, before the attempt leaves. It may block and
+	// Admit is called after the wait, before the attempt leaves. It may block and
 	// should return when the context ends. An error ends the call: the caller gets
-	// the last response as it is, or, when the last attempt had none, an error
-	// that matches both this one and the attempt's own.
+	// the last response as it is. If the last attempt had no response, the caller
+	// gets an error that matches both this one and the attempt's own.
 	Admit func(context.Context, Event) error
 
-	// Done hears the end of every call, once, before RoundTrip returns. The body
-	// of its Event.Response is empty, as the real one is the caller's.
+	// Done is called once at the end of every call, before RoundTrip returns. The
+	// body of its Event.Response is empty, as the real one is the caller's.
 	Done func(Event)
 }
 
@@ -114,8 +114,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// perCall is what one context says to the transport. Both wishes share a key, so
-// that a call without any costs one look-up.
+// perCall is what one context asks for. Both fields share a key, so that a call
+// without any costs one look-up.
 type perCall struct {
 	attempts int // 0: the transport's own
 	tally    *Tally

@@ -27,18 +27,18 @@ type Order struct {
 	IgnoreBodyWait bool
 }
 
-// An OrderReader is a base that has read the headers of its responses already.
-// If the base of a [Transport] is one, Order is called once for each response
-// with a status of 400 or more, with the caller's request, and the Transport does
-// not read that header itself. Order must not touch the body.
+// An OrderReader is a base that has read the headers of its responses already. If
+// the base of a [Transport] is one, the Transport does not read a header itself.
+// It calls Order once for each response with a status of 400 or more, with the
+// caller's request. Order must not touch the body.
 type OrderReader interface {
 	Order(*http.Request, *http.Response) Order
 }
 
-// A RequestOwner is a base whose requests were made for one call alone, by a
-// layer above the [Transport] that keeps no other use for them. If the base of a
-// Transport is one and OwnsRequests is true, the first attempt sends the request
-// itself and not a copy of it.
+// A RequestOwner is a base whose requests are not used again: a layer above the
+// [Transport] made each of them for one call. If the base of a Transport is one
+// and OwnsRequests is true, the first attempt sends the request itself and not a
+// copy of it.
 type RequestOwner interface {
 	OwnsRequests() bool
 }

@@ -44,8 +44,9 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // RoundTrip sends req, again if that can help, and returns the provider's own
-// response, or the base's own error when nothing was or could be tried again.
-// Otherwise the error is an [*Error].
+// response. If nothing was or could be tried again, an error is the base's own.
+// Otherwise it is an [*Error], and so is an error whose text holds a secret of the
+// request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := newCall(t, req)
 	finished := false

@@ -179,7 +179,7 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 }
 
 // ofTheLimit reports whether a body speaks of a limit although the status does
-// not, as that of a gateway that answers 403 when a quota is used up.
+// not. A gateway may answer 403 when a quota is used up.
 func ofTheLimit(r *retry.Refusal) bool {
 	return r.Known && (r.Class == retry.ClassRateLimit || r.Class == retry.ClassQuota)
 }

@@ -34,8 +34,8 @@ type Options struct {
 	// Burst is the capacity of every limit of a minute or less, as a time of
 	// its rate: how much may go in one instant after idling. Set by hand it
 	// bounds the size of a call too: one that costs more is refused at once.
-	// Unset, the profile says (ten seconds for tokens, one for requests, as a
-	// rule), and a larger call, up to the limit itself, waits for a full bucket.
+	// Unset, the profile says: ten seconds for tokens and one for requests, as a
+	// rule. Then a larger call, up to the limit itself, waits for a full bucket.
 	Burst time.Duration
 
 	// MaxInFlight is how many calls may be under way, to the end of the body.
@@ -64,11 +64,10 @@ type Options struct {
 	Counter estimate.Counter
 
 	// MaxBody is the largest request body, in bytes, that is read into memory
-	// before it is sent, to price it; 0 is 4 MiB. Larger ones, uploads,
-	// whatever is not JSON, one with a trailer, and a body that has not ended
-	// after a tenth of a second, as one that is written while it is sent, are
-	// priced by size and streamed. A body that http.NewRequest made from memory
-	// is priced where it lies, up to 32 MiB.
+	// before it is sent, to price it; 0 is 4 MiB. These are priced by size and
+	// streamed: larger bodies, uploads, other types than JSON, bodies with a
+	// trailer, and bodies that have not ended after a tenth of a second. A body
+	// that http.NewRequest made from memory is priced where it lies, up to 32 MiB.
 	MaxBody int64
 
 	// Attempts is how often a call may go out, the first included; 0 is 3.
@@ -78,19 +77,18 @@ type Options struct {
 	// unset.
 	Retry retry.Options
 
-	// StopSDKRetries sets "X-Should-Retry: false" on a response that is handed
-	// over although it is one that the official SDKs would try again (408, 409,
-	// 429, 5xx, and what the server itself calls worth it in that field):
-	// openai-go and anthropic-sdk-go obey it. It is the one change that a
-	// Transport ever makes to a response. It cannot stop them when there is no
-	// response; their own option.WithMaxRetries(0) can.
+	// StopSDKRetries sets "X-Should-Retry: false" on responses that the official
+	// SDKs would try again: 408, 409, 429, 5xx, and those with "X-Should-Retry:
+	// true". openai-go and anthropic-sdk-go obey it. A Transport makes no other
+	// change to a response. It cannot stop them when there is no response; their
+	// own option.WithMaxRetries(0) can.
 	StopSDKRetries bool
 
 	// Skip lets matching requests pass unlimited and uncounted; nil skips none.
 	Skip func(*http.Request) bool
 
 	// FollowRule changes the charge rule when headers show for long enough
-	// that the provider charges by another one. Otherwise Trace.Doubted is told.
+	// that the provider charges by another one. Trace.Doubted is called either way.
 	FollowRule bool
 
 	// Trace has hooks into the life of a call.

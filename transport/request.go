@@ -13,14 +13,13 @@ import (
 	"github.com/tripmeter/tripmeter/estimate"
 )
 
-// inspect reads what the estimate needs of a request. It returns what to send:
-// the body and GetBody of req, or, where its body is not one in memory and was
-// read ahead, others that begin with what was read. An error is that of
-// reading the body, as it would be when sending.
+// inspect reads as much of a request as the estimate needs. It returns the payload
+// to send: the body and GetBody of req, or others if the body was read ahead. An
+// error is that of reading the body, as it would be when sending.
 //
-// GetBody would spare the reading ahead, but many a GetBody hands out the body
-// itself, wound back (azcore's SetBody; openai-go's and anthropic-sdk-go's for a
-// bytes.Reader). Whoever reads that copy has read what is to be sent. net/http
+// GetBody would spare the reading ahead. But some hand out the body itself, wound
+// back: azcore's SetBody, and openai-go's and anthropic-sdk-go's for a
+// bytes.Reader. Reading such a copy reads the body that will be sent. net/http
 // calls GetBody only when it is done with the body before, and so do we.
 func inspect(req *http.Request, most int64, counter estimate.Counter) (payload, estimate.Request, error) {
 	own := payload{req.Body, req.GetBody}

@@ -13,9 +13,8 @@ import (
 // Trace is a set of hooks into the life of a call. Each may be nil. They are
 // called with no lock held, on the goroutine that does the work, so a slow one
 // slows its own call; they may be called for several calls at once. Requests
-// are the caller's and must not be changed; what they carry (keys, prompts) is
-// never in the other fields. The one exception is [Attempt.Err], which is the
-// base's own error in the base's own words.
+// are the caller's and must not be changed. The other fields hold no key and no
+// prompt, except [Attempt.Err], which is the base's own error in its own words.
 type Trace struct {
 	// Queued: priced, about to be admitted.
 	Queued func(*http.Request, limit.Cost)
