@@ -199,8 +199,7 @@ func TestARefusalThatIsNotOfTheRateDrainsNothing(t *testing.T) {
 	})
 }
 
-// Whatever a header says, no rate is above what was configured and no credit
-// rises by it.
+// No header lifts a rate above the configured one, and none raises credit.
 func TestNoHeaderRaisesAnything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, Options{Limits: perMinute(), Profile: ruled(estimate.ChargeEstimate)})
@@ -257,9 +256,9 @@ func TestTheWindowOfAQuota(t *testing.T) {
 	}
 }
 
-// Transports that come and go on one budget leave the user's limits as they are:
-// neither a cut nor the headroom of a profile is taken for configured, and a
-// profile that starts empty does not empty credit that is in use.
+// Transports that come and go on one budget leave the user's limits as they are.
+// Neither a cut nor the headroom of a profile is taken for configured. A profile
+// that starts empty does not empty credit that is in use.
 func TestWhatWasConfiguredOutlivesItsTransports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, Options{Limits: perMinute()})

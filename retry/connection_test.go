@@ -314,7 +314,7 @@ func TestCrowd(t *testing.T) {
 	rttest.NoLeaks(t)
 }
 
-// http.Client.Timeout above us ends a wait, and is told as a timeout.
+// http.Client.Timeout above us ends a wait, and the error is a time-out.
 func TestClientTimeout(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }))
 	defer server.Close()

@@ -22,9 +22,9 @@ import (
 )
 
 // The pitfalls of using go-retryablehttp v0.7.8 as a round tripper. Each check
-// returns what is wrong, "" if nothing is. It is run on our transport, where nothing
-// may be wrong, and on the library used plainly, where something must be: a row
-// that is clean there proves nothing, and after an upgrade tells what has changed.
+// returns the fault it found, or "". It runs on our transport, which must have no
+// fault, and on the library used plainly, which must have one. A check that is
+// clean there proves nothing; after an upgrade it shows a change.
 
 // A maker builds a layer with a number of attempts and a shortest wait.
 type maker func(base http.RoundTripper, attempts int, wait time.Duration) http.RoundTripper

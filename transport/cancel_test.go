@@ -42,9 +42,9 @@ func TestAnAbandonedStreamFreesItsPlace(t *testing.T) {
 	}
 }
 
-// A call that waits in line, sends, is refused, waits, stands in line again,
-// sends, and reads a slow answer is cancelled at each of a thousand instants,
-// beside four others that are not. Nothing stays in flight, nothing is lost.
+// A call waits in line, sends, is refused, waits, stands in line again, sends, and
+// reads a slow answer. It is cancelled at each of a thousand instants, beside four
+// calls that are not. Nothing stays in flight, nothing is lost.
 // Report: Soju06/codex-lb#466, LMCache/LMCache#2957
 func TestCancelAtEachAwaitPoint(t *testing.T) {
 	outcomes := map[string]int{}

@@ -18,8 +18,8 @@ import (
 )
 
 // The suite holds over bases in memory and over net/http against real servers:
-// HTTP/1.1, the same over TLS, and HTTP/2. A transport may not be told from its
-// base, with retries or without, limited or not, watched or not.
+// HTTP/1.1, the same over TLS, and HTTP/2. A transport behaves as its base
+// does, with retries or without, limited or not, watched or not.
 func TestContract(t *testing.T) {
 	watched := transport.Trace{
 		Queued:       func(*http.Request, limit.Cost) {},
@@ -71,8 +71,7 @@ func TestContractOfAChain(t *testing.T) {
 	})
 }
 
-// The caller's request is what it was, after each ending, also for whoever looks
-// at it while it is sent.
+// The caller's request is unchanged after each ending, and while it is sent.
 // Report: DataDog/dd-trace-go#1090, census-instrumentation/opencensus-go#892
 // Report: aws/aws-sdk-go#684
 func TestTheRequestIsNotAltered(t *testing.T) {

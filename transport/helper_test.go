@@ -25,9 +25,9 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// slow are limits that earn nothing while a test runs, so that what is missing
-// from them is what was charged. Their windows are too long for a pause or a
-// drain to empty them.
+// slow are limits that earn nothing while a test runs: the part of them that is
+// missing was charged. Their windows are too long for a pause or a drain to empty
+// them.
 func slow(requests, tokens int64) []limit.Limit {
 	r := limit.Rate{N: 1, Window: 700 * time.Hour}
 	return []limit.Limit{

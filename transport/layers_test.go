@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/providertest"
@@ -149,4 +150,43 @@ func TestAGateway(t *testing.T) {
 		t.Errorf("the provider saw %d", s.Requests)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// Transports that share a budget share its credit and its pauses. One that comes
+// after refusals takes neither the pause nor the cut rate for the user's limit.
+func TestTransportsShareABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := budget.New(budget.Options{Limits: []limit.Limit{{Name: tokenLimit, Unit: limit.Tokens, Rate: limit.PerMinute(60_000)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for session := range 6 {
+			rt := gate(t, transport.Options{Base: script("429;Retry-After=5 200"), Budget: b, Attempts: 2})
+			if rt.Budget() != b {
+				t.Fatal("another budget")
+			}
+			other := gate(t, transport.Options{Base: script("200"), Budget: b})
+			var both sync.WaitGroup
+			both.Go(func() { finish(rt.RoundTrip(ask(t, t.Context(), letter))) })
+			synctest.Wait()
+			start := time.Now()
+			both.Go(func() {
+				finish(other.RoundTrip(ask(t, t.Context(), letter)))
+				if d := time.Since(start); d < 5*time.Second {
+					t.Errorf("session %d: the other left after %v", session, d)
+				}
+			})
+			both.Wait()
+			time.Sleep(70 * time.Second)
+		}
+		if n := state(t, gate(t, transport.Options{Base: script("200"), Budget: b}), tokenLimit).Rate.N; n >= 60_000 {
+			t.Errorf("%d a minute after six unexplained refusals: nothing was cut", n)
+		}
+		time.Sleep(time.Hour)
+		rt := gate(t, transport.Options{Base: script("200"), Budget: b})
+		finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+		if n := state(t, rt, tokenLimit).Rate.N; n != 60_000 {
+			t.Errorf("%d a minute an hour later; the user configured 60,000", n)
+		}
+	})
 }

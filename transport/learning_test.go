@@ -100,7 +100,7 @@ func TestLearnsFromTheFirstAnswer(t *testing.T) {
 			t.Errorf("%d refused after the first answer", s.Refused)
 		}
 		if want := []string{"0 600/1m0s", "0 60000/1m0s"}; len(changes) != 2 || changes[0] != want[0] || changes[1] != want[1] {
-			t.Errorf("LimitChanged told %q; want %q", changes, want)
+			t.Errorf("LimitChanged was called with %q; want %q", changes, want)
 		}
 	})
 }
@@ -150,8 +150,7 @@ func TestLimitHalvedIsFollowedDown(t *testing.T) {
 	}
 }
 
-// Whatever headers say, credit never rises by them and the rate never passes
-// what was configured.
+// No header raises credit, and none lifts the rate above the configured one.
 func TestNoHeaderRaisesAnything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		values := []string{"", "0", "-1", "1", "59999", "60000", "60001", "9223372036854775807", "99999999999999999999", "1e9", "banana", "60000, 60000;w=60", " 60000 "}
@@ -228,9 +227,9 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// A balance that comes late belongs to its sending: what was refilled since is
-// not thrown away, what left since is not forgotten, and an older answer that
-// comes after a younger one takes nothing more.
+// A balance that comes late belongs to its sending. The refill since then is not
+// thrown away, and calls that left since then are not forgotten. An older answer
+// that comes after a younger one takes nothing more.
 func TestStaleAndOutOfOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []reply{

@@ -99,7 +99,7 @@ func TestOneLimitAloneIsEnough(t *testing.T) {
 	}
 }
 
-// Whatever goes through the transport is counted, unless a rule skips it.
+// Every request that goes through the transport is counted, unless Skip says not.
 // Report: langchain-ai/langchain#28573
 func TestEveryRequestIsLimitedUnlessSkipped(t *testing.T) {
 	requests := map[string]func() *http.Request{

@@ -111,8 +111,8 @@ func TestEachAttemptHasAFreshBody(t *testing.T) {
 	})
 }
 
-// What is sent can be had again by net/http, which needs that after a GOAWAY,
-// also where the caller gave a body that can be read once.
+// net/http can get the body again, as it must after a GOAWAY. That holds also for a
+// body of the caller's that can be read only once.
 // Report: goadesign/goa#3725, celo-org/celo-blockchain#957, golang/go#39086
 // Report: golang/go#32441
 func TestGetBodyWorksBelow(t *testing.T) {

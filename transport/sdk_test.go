@@ -94,8 +94,8 @@ func TestStopSDKRetriesLeavesTheBasesHeader(t *testing.T) {
 	}
 }
 
-// How many attempts a call took is told in three ways, which agree; and a single
-// call may have more or fewer of them.
+// Three places count the attempts of a call, and they agree. A single call may
+// have more or fewer attempts than the others.
 func TestAttemptsAreSeenAndSet(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// canaries are what must never be told. Each is somewhere in the request of
+// canaries must never appear in a text. Each is somewhere in the request of
 // secretive.
 var canaries = []string{"sk-bearer-canary", "api-key-canary", "x-api-key-canary", "goog-canary", "cookie-canary", "prompt-canary", "query-canary", "user-canary", "password-canary"}
 
@@ -67,9 +67,9 @@ func every(t *testing.T, where string, v any) {
 	}
 }
 
-// No key, prompt, query value or userinfo in any error, in
-// anything a hook is told beside the request itself, or in any of our types when
-// it is printed, on every path that ends in an error or a refusal.
+// No key, prompt, query value or userinfo is in an error, in an argument of a hook
+// beside the request itself, or in one of our types when it is printed. That holds
+// on every path that ends in an error or a refusal.
 // Report: golang/vulndb#2947, hashicorp/go-retryablehttp#133
 // Report: vllm-project/semantic-router#2132, BerriAI/litellm#22424
 // Report: ls1intum/edutelligence#358, infinigence/octollm#93

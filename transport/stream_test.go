@@ -474,8 +474,8 @@ func TestBodyWrittenWhileItIsSent(t *testing.T) {
 	})
 }
 
-// A body that can be read once and is whole is priced by what it says, and can
-// be sent again.
+// A body that can be read once and is whole is priced by its text, and can be sent
+// again.
 func TestOneShotBodyIsPricedAndSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, "500 200")
@@ -517,9 +517,9 @@ func TestBrokenRequestBody(t *testing.T) {
 	b.balanced(t, rt)
 }
 
-// A GetBody that winds the body itself back, as azcore's does, and that of
-// openai-go and anthropic-sdk-go for a bytes.Reader, is not called while the
-// body is still to be sent: it would take its bytes.
+// A GetBody that winds the body itself back is not called before the body was sent:
+// it would take its bytes. azcore's does so, and that of openai-go and
+// anthropic-sdk-go for a bytes.Reader.
 func TestGetBodyThatSharesTheBody(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -562,9 +562,9 @@ type seekCloser struct{ *bytes.Reader }
 
 func (seekCloser) Close() error { return nil }
 
-// A refusal whose body panics is like any other where it is tried again. Where
-// it is handed over, it panics on the goroutine that reads it, as it would have
-// without us, and not on one where nobody can recover.
+// A refusal whose body panics is like any other if it is tried again. If it is
+// handed over, it panics on the goroutine that reads it, as it would without us,
+// and not on one that cannot recover.
 func TestPanickingRefusal(t *testing.T) {
 	const quota = `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`
 	for _, said := range []string{"", quota} {

@@ -8,7 +8,7 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// What is left is told with each answer, so that a shrinking headroom is seen.
+// Answered says what is left after each answer, so that a shrinking headroom shows.
 func TestAnsweredSaysWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := box(t, providertest.Options{Limits: providertest.Limits{RPM: 60, TPM: 6000}})

@@ -64,8 +64,8 @@ func encoded(encoding, body string) http.RoundTripper {
 	})
 }
 
-// The budget falls by what the answer says, in whatever order and company the
-// fields stand; and it is seen how many answers said nothing.
+// The budget falls by the usage that the answer reports, in any order of its
+// fields and among any others. Answers that report none are counted.
 // Report: envoyproxy/ai-gateway#1754, kserve/kserve#4595
 func TestUsageIsPickedUpInEveryForm(t *testing.T) {
 	for body, found := range map[string]bool{
