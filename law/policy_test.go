@@ -18,6 +18,8 @@ import (
 // readings that lower it with a margin, a learner, and a window once one is
 // believed. It is the specification for who joins the parts.
 
+var seedsFlag = flag.Int("law.seeds", 5, "seeds of each simulation of the policy")
+
 var tell = flag.Bool("law.tell", false, "tell what each simulated run believes and what is refused")
 
 // server enforces tokens and requests of a minute by one law.
@@ -579,7 +581,7 @@ func work(seed uint64, kind string, n int) (jobs []*job) {
 	return jobs
 }
 
-// What the policy reaches over ten seeds: the mean of throughput and refusals, the
+// What the policy reaches over some seeds: the mean of throughput and refusals, the
 // median of waits. Bounds are goals, not records.
 func TestPolicy(t *testing.T) {
 	unknown := limit.Law{}
@@ -629,12 +631,12 @@ func TestPolicy(t *testing.T) {
 			name += ", unconfigured"
 		}
 		t.Run(name, func(t *testing.T) {
-			const seeds = 10
+			seeds := *seedsFlag
 			var optimum, refused float64
 			var p50, p99 []time.Duration
 			for seed := range uint64(seeds) {
 				o := simulate(t, c.law, c.burst, seed, work(seed, c.work, c.n), c.known, c.told)
-				optimum, refused = optimum+o.optimum/seeds, refused+o.refused/seeds
+				optimum, refused = optimum+o.optimum/float64(seeds), refused+o.refused/float64(seeds)
 				p50, p99 = append(p50, o.p50), append(p99, o.p99)
 				if *tell {
 					t.Log(o)
