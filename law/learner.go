@@ -534,7 +534,11 @@ func (l *Learner) compare(m Mark, remaining int64) {
 	l.prove(m, remaining, tol)
 	refuted := 0
 	for i, w := range l.windows {
-		if w != nil && remaining > l.n-m.used[i]+tol+m.used[i]*l.o.Unsure/100 {
+		slack := tol + m.used[i]*l.o.Unsure/100
+		if w != nil && w.Law().Shape == limit.ShapeTwoWindows {
+			slack += limit.Rate{N: m.used[i], Window: l.o.Window}.In(150 * time.Millisecond)
+		}
+		if w != nil && remaining > l.n-m.used[i]+slack {
 			l.pairs[i].fade()
 			l.pairs[i].misses++
 			refuted++
@@ -631,15 +635,22 @@ func (l *Learner) conclude(now time.Time) {
 	}
 	v := l.votes
 	rise, still := v.byRise, v.still
+	// What is believed already takes twice as much to give way.
+	bucket, window := 3, 3
+	if s := l.belief.Law.Shape; s.Windowed() {
+		bucket = 6
+	} else if s == limit.ShapeBucket {
+		window = 6
+	}
 	switch {
-	case v.byReset >= 3 && v.against*4 <= v.byReset && still*4 <= v.byReset+rise:
+	case v.byReset >= bucket && v.against*4 <= v.byReset && still*4 <= v.byReset+rise:
 		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("reset is missing / rate on %d answers", v.byReset))
-	case rise >= 3 && still*4 <= rise && l.best() < 0:
+	case rise >= bucket && still*4 <= rise && l.best() < 0:
 		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise))
 	case l.windowed():
 		f := l.pairs[l.best()]
 		l.believe(now, l.window(), fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses))
-	case still >= 3 && rise*4 <= still:
+	case still >= window && rise*4 <= still:
 		l.believe(now, l.window(), fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still))
 	}
 }

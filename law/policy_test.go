@@ -18,7 +18,7 @@ import (
 // readings that lower it with a margin, a learner, and a window once one is
 // believed. It is the specification for who joins the parts.
 
-var seedsFlag = flag.Int("law.seeds", 5, "seeds of each simulation of the policy")
+var seedsFlag = flag.Int("law.seeds", 10, "seeds of each simulation of the policy")
 
 var tell = flag.Bool("law.tell", false, "tell what each simulated run believes and what is refused")
 
