@@ -15,7 +15,7 @@
 // one place that names some. It does not decide what may go: [Belief.Law] is
 // handed to a meter of package limit, which does.
 //
-// # How laws are told apart
+// # How laws differ
 //
 //	reset = missing / rate on several answers              a bucket
 //	remaining rises between sends at the rate              a bucket
@@ -28,9 +28,12 @@
 // fixed window: two weighted windows may name the same edge, at which most of
 // what was used still counts. Only the edge itself proves it.
 //
-// Not evidence: fields of a refused answer (some say 0 for "not for this
-// request"), a reset that never changes, one in the past (such as 1970), a reset
-// of 0 with nearly all remaining, and a difference smaller than what the debit
-// of a call, or its time on the way, may be wrong by. A field that adds up two
-// counters is no counter and must not be shown to a Learner.
+// No evidence are:
+//
+//   - fields of a refused answer: some say 0 for "not for this request";
+//   - a reset that never changes, or one in the past, such as 1970;
+//   - a reset of 0 with nearly all remaining;
+//   - a difference within the error of a debit, or of a call's time on the way.
+//
+// A field that adds up two counters is no counter. A Learner must not see it.
 package law

@@ -290,8 +290,8 @@ func (l *Learner) roll(i int, at time.Time) {
 }
 
 // open begins the books of the windows anew, for a limit of n of which used
-// counted at an instant. What was charged before is entered as far as it is
-// remembered, so that windows begin where they began; the rest of used is others'.
+// counted at an instant. Remembered charges are entered, so that windows begin with
+// the first of them. The rest of used is the use of others.
 func (l *Learner) open(n int64, at time.Time, used int64) {
 	l.n = n
 	l.epoch++
@@ -367,8 +367,8 @@ func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
 	l.fresh[i] = used
 }
 
-// Saw takes in what an answer says, and returns what is believed then and whether
-// that is another law than before.
+// Saw takes in what an answer says. It returns the belief, and whether its law has
+// changed.
 func (l *Learner) Saw(e Evidence) (b Belief, changed bool) {
 	l.start(e.Answered)
 	before := l.belief.Law
@@ -591,9 +591,8 @@ func (l *Learner) compare(m Mark, remaining int64) {
 	}
 }
 
-// prove looks for answers that only an edge explains: all but what was charged
-// since is back, and of what was used before the other books still count enough
-// to be seen.
+// prove looks for answers that only an edge explains: all but the charges since the
+// edge is back, while the other books still count enough of the use before it.
 func (l *Learner) prove(m Mark, remaining, tol int64) {
 	least := m.used[aLog]
 	for i, w := range l.windows {
@@ -614,7 +613,7 @@ func (l *Learner) prove(m Mark, remaining, tol int64) {
 	}
 }
 
-// ask is the next edge that is to be looked at.
+// ask is the next edge that a few calls should look at.
 func (l *Learner) ask(now time.Time) time.Time {
 	w := l.windows[fixedFromReset]
 	if w == nil || l.belief.Law.Shape == limit.ShapeFixed || l.belief.Law.Shape == limit.ShapeBucket ||

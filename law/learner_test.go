@@ -113,7 +113,7 @@ func learn(p *provider, r *rand.Rand, o Options, answers int, reset func(p *prov
 	return l, heard
 }
 
-// From what remains alone, a bucket and a window are told apart in a few answers;
+// From what remains alone, a bucket and a window differ after a few answers;
 // which window it is shows once something was given back.
 func TestALawIsLearnedFromWhatRemains(t *testing.T) {
 	for _, c := range []struct {

@@ -14,9 +14,9 @@ import (
 )
 
 // The policy that the parts are made for, on one provider with two limits, in
-// instants alone: a line, a ledger that holds all the limit holds behind a guard,
-// readings that lower it with a margin, a learner, and a window once one is
-// believed. It is the specification for who joins the parts.
+// instants alone: a line; a ledger that holds all the limit holds, behind a guard;
+// readings that lower it with a margin; a learner; a window once one is believed.
+// It is the specification for who joins the parts.
 
 var seedsFlag = flag.Int("law.seeds", 10, "seeds of each simulation of the policy")
 
@@ -294,7 +294,7 @@ func (b *book) answered(c *client, j *job, i int, remaining int64, reset Span) {
 		b.window.LowerSent(c.now, j.sent, remaining, spent, 0)
 	}
 	b.bucket.Lower(c.now, left-spent+b.rate.In(c.now-j.sent))
-	// What may go at once is told the other way round: all that may have arrived
+	// For what may go at once it is the other way round: all that may have arrived
 	// later is taken off.
 	var later int64
 	for _, u := range slices.Backward(b.uses) {
@@ -344,7 +344,7 @@ func (b *book) follow(c *client, belief Belief) {
 	b.window = w
 }
 
-// pump sends whoever may go, in order.
+// pump sends the calls that may go, in order.
 func (c *client) pump() {
 	for len(c.line) > 0 {
 		j := c.line[0]

@@ -434,9 +434,9 @@ func (p *replay) foretell(c *counter, f field, now time.Duration, i int, d profi
 	c.follow(now, f.remaining)
 }
 
-// follow brings the books to what was stated. A ledger follows readings only
-// down. Here the question is whether law and debit are right, so what a reading
-// took is given back when a later one shows that it is forgotten there.
+// follow brings the books to what was stated. A ledger follows readings only down.
+// Here the question is whether law and debit are right. So what a reading took
+// comes back when a later one shows that the provider has forgotten it.
 func (c *account) follow(now time.Duration, stated int64) {
 	slack := c.law.Round / 2
 	credit := c.meter.Credit()

@@ -31,8 +31,8 @@ func recordings(t testing.TB) []byte {
 	return all
 }
 
-// Of each provider whose law is known, nine answers in ten are foretold. What is
-// not is listed with -v.
+// Of each provider whose law is known, nine answers in ten are foretold. The others
+// are listed with -v.
 func TestRecordedAnswersAreForetold(t *testing.T) {
 	all, err := Replay(bytes.NewReader(recordings(t)))
 	if err != nil {
@@ -77,8 +77,8 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// The learner on recorded traffic: told the debits of the data in package profile,
-// it decides between bucket and window as all records together do.
+// The learner on recorded traffic, with the debits of package profile, decides
+// between bucket and window as all records together do.
 func TestALearnerOnRecordedTraffic(t *testing.T) {
 	var right, wrong, open int
 	for _, c := range learnRecorded(t) {

@@ -79,11 +79,11 @@ func (g *Guard) Charge(now time.Duration, units int64) {
 	g.spend(clampUnits(units))
 }
 
-// Shown takes in that units may go at once: what a reading of a call sent at that
-// instant had left, less what was charged since, plus what was given back. Calls
-// that leave together arrive in any order. So two counts are told: units is less
-// only what left too late to be in the reading; sure is less all that may have
-// arrived after it. Readings of calls that left earlier than the newest are
+// Shown takes in that units may go at once. They are what a reading of a call sent
+// at that instant had left, less charges since, plus returns since. Calls that
+// leave together arrive in any order. So there are two counts: units is less only
+// what left too late to be in the reading; sure is less all that may have arrived
+// after it. Readings of calls that left earlier than the newest are
 // ignored.
 func (g *Guard) Shown(sent time.Duration, units, sure int64) {
 	if g.known && int64(sent) < g.newest {
@@ -119,7 +119,7 @@ func (g *Guard) Refused(now time.Duration) {
 }
 
 // Covers reports whether the newest reading shows for sure that there is room for
-// cost: it may go at once, whatever the law of the limit is.
+// cost: it may go at once under every law.
 func (g *Guard) Covers(cost int64) bool { return g.known && cost <= g.sure }
 
 // Open lets everything through until the next refusal.
@@ -168,8 +168,7 @@ func (g *Guard) passes(now, cost int64) bool {
 	return g.open || cost == 0 || g.known && cost <= g.shown || !g.pace.lacks(cost)
 }
 
-// spend enters a cost that went. What was shown pays for what the pace has not:
-// it makes no debt there.
+// spend enters a cost that went. Where the reading covers it, the pace makes no debt.
 func (g *Guard) spend(cost int64) {
 	p := &g.pace
 	g.full = g.full || p.level == p.cap

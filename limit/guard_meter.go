@@ -14,8 +14,8 @@ import "time"
 //	                 sure; and the guard
 //
 // A cost goes through all that decides, or through nothing. All books are charged
-// with all that goes, and lowered by all readings, whichever of them decides. So
-// another law changes only which books are asked, and raises none.
+// with all that goes, and lowered by all readings. So another law changes only
+// which books are asked, and raises none.
 type meter struct {
 	Bucket
 	more *meterMore
@@ -75,8 +75,8 @@ func (m *meter) takeMore(now, cost int64) bool {
 	return true
 }
 
-// untake undoes the last take, which succeeded at the last instant: the meter is
-// as if it had been refused.
+// untake undoes the last take, which succeeded at the last instant. No trace is
+// left.
 func (m *meter) untake(cost int64) {
 	m.Bucket.refund(cost)
 	x := m.more

@@ -7,7 +7,7 @@ import (
 )
 
 // A guardOracle is a guard in rational numbers. Its pace is the oracle of a
-// bucket; what evidence does is told anew.
+// bucket; what evidence does is written anew.
 type guardOracle struct {
 	*oracle
 	base               int64
@@ -179,9 +179,9 @@ func TestAGuardLetsABurstGoAndThenWhatEvidenceShows(t *testing.T) {
 	take(20*time.Second, 600, 0)
 }
 
-// A meter in each of its forms against what it is made of: a cost goes through
-// all that decides or through nothing, a wait is the longest, and an undone take
-// leaves no trace.
+// A meter in each of its forms against its parts: a cost goes through all that
+// decides or through nothing, a wait is the longest, an undone take leaves no
+// trace.
 func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 	s := newSeeded(*seedFlag)
 	for range orQuick(*opsFlag, 20_000) / 20 {

@@ -190,8 +190,8 @@ func (w *Window) Charge(now time.Duration, units int64) {
 }
 
 // Lower brings credit at instant now down to units, if it is above, rounded down
-// to whole units used. What is missing counts as if it were used now, the latest
-// that it can have been. An instant earlier than the last counts as the last.
+// to whole units used. The missing units count as used now, which is the latest
+// possible. An instant earlier than the last counts as the last.
 func (w *Window) Lower(now time.Duration, units int64) {
 	w.advance(int64(now))
 	w.lower(max(-MaxUnits, min(units, MaxUnits)))
@@ -206,17 +206,17 @@ func (w *Window) LowerSent(now, sent time.Duration, remaining, charged, returned
 	return w.lowerSent(int64(sent), max(-MaxUnits, min(remaining, MaxUnits)), charged, returned)
 }
 
-// Drain brings credit down so that at now+d no more than keep units are there,
-// as far as what is used now still counts then: after the edge of a fixed window
-// it does not. It reports whether credit fell.
+// Drain brings credit down so that at now+d no more than keep units are there. It
+// can only do so while use of now still counts then: after the edge of a fixed
+// window it does not. It reports whether credit fell.
 func (w *Window) Drain(now time.Duration, keep int64, d time.Duration) bool {
 	w.advance(int64(now))
 	return w.drain(clampUnits(keep), int64(max(0, d)))
 }
 
 // SetRate changes the limit at instant now. A higher limit leaves credit as it
-// is: the difference has to be earned as if it were used now. Under a lower one
-// what was used stands, so credit falls by the difference. Another window begins
+// is: the difference counts as used now. Under a lower one use stands, so credit
+// falls by the difference. Another window begins
 // with the credit that there was, at most the new limit. Errors are those of
 // [NewWindow] and change nothing.
 func (w *Window) SetRate(now time.Duration, r Rate) error {
@@ -331,8 +331,8 @@ func (w *Window) others(at int64, grains wide) bool {
 	return w.levelAt(w.at).less(before)
 }
 
-// lowerSent: the books' use at sent is what they hold since, less what was
-// charged after, plus what was given back after. That holds for every shape. Of
+// lowerSent: the use at sent is the use since then, less later charges, plus later
+// returns. That holds for every shape. Of
 // the two books of ShapeSliding one is wrong. So a reading that one of them
 // explains shows no use by others: entered in the other, it would stay there for
 // a window.

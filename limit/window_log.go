@@ -10,9 +10,9 @@ const logSlots = 511
 // now may speak of an instant a window ago, when what is older still counted.
 const logRing = 1024
 
-// useLog is what was charged, by time, in slots. Sums over any run of slots, and
-// the slot in which a sum is reached, are found in O(log n) by a tree of partial
-// sums (Fenwick).
+// useLog is what was charged, by time, in slots. A tree of partial sums
+// (Fenwick) finds sums over any run of slots in O(log n), and also the slot in
+// which a sum is reached.
 type useLog struct {
 	span int64 // how long a charge counts, nanoseconds
 	grid int64 // length of a slot, nanoseconds
@@ -110,7 +110,7 @@ func (g *useLog) charge(t, units int64) {
 	g.add(slot, units)
 }
 
-// refund gives back what was charged at instant t, as far as it is there.
+// refund gives back units charged at instant t, no more than are there.
 func (g *useLog) refund(t, units int64) {
 	slot := t / g.grid
 	if t < 0 || slot < g.oldest() || slot > g.head {
@@ -147,8 +147,8 @@ func (g *useLog) wait(start, ahead, cost, limit int64) int64 {
 // given is the instant by which x of the units that count at start are given
 // back, for an x from 1 to those.
 func (g *useLog) given(start, x int64) int64 {
-	// The sum of the kept slots up to the wanted one, in ring order from the
-	// oldest kept slot on, is what does not count any more, plus x.
+	// The wanted slot is where the sum of the kept slots, from the oldest on, reaches
+	// x and all that does not count any more.
 	x += g.from(g.oldest()) - g.used(start)
 	first := uint64(g.oldest()) % logRing
 	x += g.below(first)

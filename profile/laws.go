@@ -84,8 +84,8 @@ type Law struct {
 }
 
 // FullWindow reports whether a fresh process may use the whole window at once: a
-// bucket that was seen to hold it. Whether it is also the one that refuses is not
-// known, so the first answer, and any refusal, may bring caution back.
+// bucket that was seen to hold it. Whether this bucket also refuses is not known.
+// So the first answer, and any refusal, may bring caution back.
 func (l Law) FullWindow() bool { return l.Shape == limit.ShapeBucket && !l.Unused }
 
 const recorded = "recorded responses, 2023-03 to 2026-08"
@@ -262,7 +262,7 @@ func hasWord(model, words string) bool {
 	return false
 }
 
-// A Call is what the debit of a call is told from. Counts that are not known are 0.
+// A Call holds the counts that a debit depends on. Counts that are not known are 0.
 type Call struct {
 	Characters, Messages int64
 	Input, Output        int64 // as usage reports them
@@ -301,8 +301,7 @@ func (d Debit) Arrival(c Call) (input, output int64) {
 	return input, output
 }
 
-// End is what is charged at the end, beside what was on arrival. Below zero it is
-// what comes back.
+// End is the further charge at the end of the call; below zero it comes back.
 func (d Debit) End(c Call) (input, output int64) {
 	_, reserved := d.Arrival(c)
 	switch {
