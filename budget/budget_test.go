@@ -392,6 +392,14 @@ func TestAStreak(t *testing.T) {
 		}
 		at = at.Add(w)
 	}
+	old := s
+	for range 9 { // hours apart, without an answer between
+		at := at.Add(6 * time.Hour)
+		if got := old.refused(at, at.Add(-time.Second)); got != 0 {
+			t.Errorf("six hours later: wait %v", got)
+		}
+		old.last = old.last.Add(-6 * time.Hour)
+	}
 	s.admitted(at.Add(-time.Hour)) // it left before
 	if got := s.refused(at.Add(time.Second), at); got == 0 {
 		t.Error("an answer from before the refusal ended the streak")
