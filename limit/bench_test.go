@@ -121,14 +121,14 @@ func BenchmarkAgainstClockInside(b *testing.B) {
 					l := before
 					stamp := l.clock()
 					l.mu.Lock()
-					r, _ := l.admit(benchCost, true, l.see(stamp))
+					r, _ := l.admitRoot(benchCost, true, l.see(stamp))
 					l.mu.Unlock()
 					r.Settle(benchActual)
 				}},
 				{name: "inside", op: func() {
 					l := inside
 					l.mu.Lock()
-					r, _ := l.admit(benchCost, true, l.see(l.clock()))
+					r, _ := l.admitRoot(benchCost, true, l.see(l.clock()))
 					l.mu.Unlock()
 					r.Settle(benchActual)
 				}},
@@ -283,8 +283,8 @@ func BenchmarkWakeLateness(b *testing.B) {
 				for range waiters {
 					wg.Go(func() {
 						l.mu.Lock()
-						t, err := l.join(Cost{Requests: 1}, false, time.Time{}, &l.line)
-						place := l.line.n
+						t, _, err := l.ask(&Ask{Cost: Cost{Requests: 1}}, false, time.Time{})
+						place := l.waiting
 						l.mu.Unlock()
 						if err != nil {
 							b.Error(err)
@@ -293,7 +293,7 @@ func BenchmarkWakeLateness(b *testing.B) {
 						<-t.done
 						now := l.clock()
 						// One request is there when the pause ends.
-						due := l.pausedUntil + int64(place-1)*int64(time.Second)/perSecond
+						due := l.root.pausedUntil + int64(place-1)*int64(time.Second)/perSecond
 						late[place-1] = time.Duration(now - due)
 					})
 				}
