@@ -236,6 +236,16 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 	return r
 }
 
+// pass is take for a newcomer who does not wait. It may change whose turn it is
+// among those who do.
+func (l *Limiter) pass(w *want, now int64) Reservation {
+	r := l.take(w, now)
+	if l.waiting > 0 {
+		l.run(now)
+	}
+	return r
+}
+
 // charge is line.charge, and looks again at who is first there now.
 func (l *Limiter) charge(q *line, w *want, c, now int64) {
 	q.charge(l, w.flow(), c)

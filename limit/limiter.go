@@ -252,7 +252,7 @@ func (l *Limiter) try(w *want) (Reservation, error) {
 	k := l.laneOf(w)
 	if k == nil {
 		if _, lacks := l.lacks(w, nil, now); !lacks {
-			return l.take(w, now), nil
+			return l.pass(w, now), nil
 		}
 	}
 	return Reservation{}, l.refusal(ErrLimited, w, l.estimate(w, k, now, false))
@@ -278,7 +278,7 @@ func (l *Limiter) Allow(cost Cost) bool {
 	if _, lacks := l.lacks(&w, nil, now); lacks {
 		return false
 	}
-	l.take(&w, now)
+	l.pass(&w, now)
 	return true
 }
 

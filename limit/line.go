@@ -281,13 +281,17 @@ func (q *line) sweep(l *Limiter) {
 		}
 		f := q.idle.next
 		q.idle = f // the next one is looked at next time
-		if f.tag.less(q.lift(f.class)) {
+		if q.passed(f) {
 			q.rouse(f)
 			delete(q.flows, f.flowKey)
 			l.dropFlow(f)
 		}
 	}
 }
+
+// passed reports whether f waits for nothing and the virtual time has passed it:
+// it is as if it had never been.
+func (q *line) passed(f *flow) bool { return f.pos < 0 && f.tag.less(q.class[f.class].v) }
 
 // enter puts k in q.
 func (q *line) enter(l *Limiter, k *lane) {
@@ -396,7 +400,7 @@ func (q *line) settle(l *Limiter, key flowKey, seq uint64, d int64) {
 		}
 	}
 	f := q.flows[key]
-	if f == nil {
+	if f == nil || q.passed(f) {
 		return
 	}
 	if q.reweigh(l, f); f.born <= seq {

@@ -107,7 +107,7 @@ func (l *Limiter) ask(a *Ask, place bool, deadline time.Time) (*waiter, Reservat
 	if k == nil {
 		var lacks bool
 		if st, lacks = l.lacks(&w, nil, now); !lacks {
-			return nil, l.take(&w, now), nil
+			return nil, l.pass(&w, now), nil
 		}
 	}
 	t, err := l.join(&w, k, st, now, deadline)
