@@ -125,48 +125,67 @@ func (st *stop) line() *line {
 // keeps nobody else from the limits that it shares.
 //
 // k is the lane whose head w is, first in the line where it stands, or nil for a
-// newcomer. Others who stand in the line of something that w needs are before
-// it, unless the order there says otherwise.
+// newcomer. A lane stays where it is until it has enough of that.
 func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
+	if k != nil {
+		st = stop{s: k.in.s, b: k.in.b, door: k.in.door}
+		if st.line() == k.in && l.stopped(&st, w, k, now) {
+			return st, true
+		}
+	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if w.place && s.opt.MaxInFlight > 0 {
-			st = stop{s: s, at: never}
-			if q := st.line(); s.full() || q != nil && l.behind(q, w, k, now, 1) {
-				return st, true
-			}
+		if st = (stop{s: s}); s.opt.MaxInFlight > 0 && l.stopped(&st, w, k, now) {
+			return st, true
 		}
 		for j := range s.limits {
-			b := &s.limits[j]
-			c := w.a.in(b.unit)
-			if c == 0 {
-				continue // it needs nothing of this one, and delays nobody
-			}
-			st = stop{s: s, b: b, at: never}
-			if at, short := b.short(now, c); short {
-				st.at = at
-				return st, true
-			}
-			if b.line != nil && l.behind(b.line, w, k, now, c) {
+			if st = (stop{s: s, b: &s.limits[j]}); l.stopped(&st, w, k, now) {
 				return st, true
 			}
 		}
-		if now < s.pausedUntil {
-			st = stop{s: s, door: true, at: never}
-			at, may := s.probing(now)
-			if !may || !w.place { // without a reservation nobody hears of a probe's end
-				st.at = max(at, now+1)
-				if may {
-					st.at = s.pausedUntil
-				}
-				return st, true
-			}
-			if q := st.line(); q != nil && l.behind(q, w, k, now, 0) {
-				return st, true
-			}
+		if st = (stop{s: s, door: true}); now < s.pausedUntil && l.stopped(&st, w, k, now) {
+			return st, true
 		}
 	}
 	return stop{}, false
+}
+
+// stopped reports whether w lacks one thing, and notes when to look again. Others
+// who stand in its line are before w, unless the order there says otherwise.
+func (l *Limiter) stopped(st *stop, w *want, k *lane, now int64) bool {
+	s := st.s
+	st.at = never
+	switch {
+	case st.b != nil:
+		c := w.a.in(st.b.unit)
+		if c == 0 {
+			return false // it needs nothing of this one, and delays nobody
+		}
+		if at, short := st.b.short(now, c); short {
+			st.at = at
+			return true
+		}
+		return st.b.line != nil && l.behind(st.b.line, w, k, now, c)
+	case !st.door:
+		if !w.place || s.opt.MaxInFlight == 0 {
+			return false
+		}
+		q := st.line()
+		return s.full() || q != nil && l.behind(q, w, k, now, 1)
+	case now >= s.pausedUntil:
+		return false
+	}
+	at, may := s.probing(now)
+	switch {
+	case !may:
+		st.at = at
+		return true
+	case !w.place: // without a reservation nobody hears of a probe's end
+		st.at = s.pausedUntil
+		return true
+	}
+	q := st.line()
+	return q != nil && l.behind(q, w, k, now, 0)
 }
 
 // behind reports whether w, who wants c units of what q is about, must wait for
@@ -177,7 +196,7 @@ func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) bool {
 		if k != nil {
 			head = k.head
 		}
-		if !q.goesBefore(w.flow(), head, w.first) {
+		if !q.goesBefore(w.flow(), head, w.first, c) {
 			return true
 		}
 	}

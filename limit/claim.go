@@ -82,9 +82,6 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) bool {
 		return false
 	}
 	w := o.want()
-	if q.b == nil {
-		return !q.door && q.s.opt.MaxInFlight-q.s.open <= 1
-	}
 	start := now
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
@@ -96,6 +93,9 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) bool {
 				start = max(start, at)
 			}
 		}
+	}
+	if q.b == nil {
+		return q.s.opt.MaxInFlight-q.s.open <= 1
 	}
 	return !q.b.leaves(now, c, start, w.a.in(q.b.unit))
 }

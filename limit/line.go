@@ -157,8 +157,7 @@ func (q *line) units(a *amounts) int64 {
 	return 1
 }
 
-// turn is the class whose turn it is, if anybody waits. Batch has its turn before
-// Interactive once its floor has earned all that its first call asks for.
+// turn is the class whose turn it is, if anybody waits.
 func (q *line) turn() Class {
 	f := q.class[Batch].flows.first()
 	if f == nil {
@@ -168,10 +167,17 @@ func (q *line) turn() Class {
 		return Batch
 	}
 	a := f.lanes[0].head.cost.amounts()
-	if need := q.units(&a) * (100 - q.floor); need > 0 && q.owed >= need {
+	if q.earned(q.units(&a)) {
 		return Batch
 	}
 	return Interactive
+}
+
+// earned reports whether the floor has earned c units: then Batch has its turn
+// before Interactive.
+func (q *line) earned(c int64) bool {
+	need := c * (100 - q.floor)
+	return need > 0 && q.owed >= need
 }
 
 // first is the lane that may go next, or nil.
@@ -194,25 +200,34 @@ func (q *line) lift(c Class) wide {
 	return v
 }
 
-// goesBefore reports whether t, who is not in q, would be before everybody in it.
-// A nil t is a newcomer's ticket.
-func (q *line) goesBefore(key flowKey, t *waiter, first bool) bool {
-	if c := q.turn(); c != key.class {
-		return key.class < c // a class whose turn it is not, or the higher one
+// goesBefore reports whether a call that is not in q would be the first there: t
+// of that flow, who wants c units, or a newcomer if t is nil.
+func (q *line) goesBefore(key flowKey, t *waiter, first bool, c int64) bool {
+	if f := q.class[key.class].flows.first(); f != nil {
+		tag := q.lift(key.class)
+		if own := q.flows[key]; own != nil && (own.pos >= 0 || tag.less(own.tag)) {
+			tag = own.tag
+		}
+		head := f.lanes[0].head
+		before := first && !head.first && f.flowKey == key
+		if tag != f.tag {
+			before = tag.less(f.tag)
+		} else if t != nil {
+			before = t.before(head)
+		}
+		if !before {
+			return false
+		}
 	}
-	f := q.class[key.class].flows.first()
-	tag := q.lift(key.class)
-	if own := q.flows[key]; own != nil && (own.pos >= 0 || tag.less(own.tag)) {
-		tag = own.tag
+	other := q.class[1-key.class].flows.first()
+	switch {
+	case other == nil:
+		return true
+	case key.class == Batch:
+		return q.earned(c)
 	}
-	if tag != f.tag {
-		return tag.less(f.tag)
-	}
-	head := f.lanes[0].head
-	if t != nil {
-		return t.before(head)
-	}
-	return first && !head.first && f.flowKey == key
+	a := other.lanes[0].head.cost.amounts()
+	return !q.earned(q.units(&a))
 }
 
 // flowOf is the flow of key, lifted to the present virtual time if it was away.

@@ -256,8 +256,7 @@ func (m *model) turn(q *modelLine) Class {
 	if len(q.ranked(Interactive)) == 0 {
 		return Batch
 	}
-	need := new(big.Rat).Mul(units(q.units(batch[0].tickets[0].cost)), big.NewRat(100-m.floor, 100))
-	if need.Sign() > 0 && q.owed.Cmp(need) >= 0 {
+	if m.earned(q, q.units(batch[0].tickets[0].cost)) {
 		return Batch
 	}
 	return Interactive
@@ -302,24 +301,35 @@ func (m *model) flow(q *modelLine, key modelKey) *modelFlow {
 	return f
 }
 
-// goesBefore reports whether a lane of key, with that head, is before all in q.
-func (m *model) goesBefore(q *modelLine, key modelKey, head *modelTicket, first bool) bool {
-	turn := m.turn(q)
-	if turn != key.class {
-		return key.class < turn
+// earned reports whether the floor of Batch has earned c units.
+func (m *model) earned(q *modelLine, c int64) bool {
+	need := new(big.Rat).Mul(units(c), big.NewRat(100-m.floor, 100))
+	return need.Sign() > 0 && q.owed.Cmp(need) >= 0
+}
+
+// goesBefore reports whether a lane of key, with that head, would be first in q.
+func (m *model) goesBefore(q *modelLine, key modelKey, head *modelTicket, first bool, c int64) bool {
+	if mine := q.ranked(key.class); len(mine) > 0 {
+		best := mine[0]
+		tag := m.lift(q, key.class)
+		if f := q.flows[key]; f != nil && (q.waits(key) || f.tag().Cmp(tag) > 0) {
+			tag = f.tag()
+		}
+		switch d := tag.Cmp(q.flows[best.key].tag()); {
+		case d > 0,
+			d == 0 && head != nil && compareTickets(head, best.tickets[0]) > 0,
+			d == 0 && head == nil && !(first && !best.tickets[0].first && best.key == key):
+			return false
+		}
 	}
-	best := q.ranked(turn)[0]
-	tag := m.lift(q, key.class)
-	if f := q.flows[key]; f != nil && (q.waits(key) || f.tag().Cmp(tag) > 0) {
-		tag = f.tag()
+	others := q.ranked(1 - key.class)
+	switch {
+	case len(others) == 0:
+		return true
+	case key.class == Batch:
+		return m.earned(q, c)
 	}
-	if d := tag.Cmp(q.flows[best.key].tag()); d != 0 {
-		return d < 0
-	}
-	if head != nil {
-		return compareTickets(head, q.firstOf(best.key)) < 0
-	}
-	return first && !best.tickets[0].first && best.key == key
+	return !m.earned(q, q.units(others[0].tickets[0].cost))
 }
 
 // modelWant is a call that is being decided.
@@ -336,6 +346,7 @@ type modelStop struct {
 	limit *modelLimit
 	door  bool
 	at    int64
+	order int
 }
 
 func (st modelStop) line() *modelLine {
@@ -350,9 +361,43 @@ func (st modelStop) line() *modelLine {
 
 func (s *modelScope) full() bool { return s.opt.MaxInFlight > 0 && s.inFlight >= s.opt.MaxInFlight }
 
-// lacks is what w lacks now, from the inside out.
+// lacks is what w lacks now: where it stands, or else from the inside out.
 func (m *model) lacks(w modelWant, k *modelLane) *modelStop {
-	behind := func(q *modelLine, c int64) bool {
+	all := m.things(w)
+	if k != nil {
+		i := slices.IndexFunc(all, func(st *modelStop) bool { return st.line() == k.in })
+		if i > 0 {
+			all[0], all[i] = all[i], all[0]
+			slices.SortFunc(all[1:], func(a, b *modelStop) int { return a.order - b.order })
+		}
+	}
+	for _, st := range all {
+		if m.stopped(st, w, k) {
+			return st
+		}
+	}
+	return nil
+}
+
+// things are all that a call may lack.
+func (m *model) things(w modelWant) (all []*modelStop) {
+	for _, s := range w.path {
+		all = append(all, &modelStop{s: s})
+		for _, x := range s.limits {
+			all = append(all, &modelStop{s: s, limit: x})
+		}
+		all = append(all, &modelStop{s: s, door: true})
+	}
+	for i, st := range all {
+		st.order = i
+	}
+	return all
+}
+
+func (m *model) stopped(st *modelStop, w modelWant, k *modelLane) bool {
+	st.at = math.MaxInt64
+	behind := func(c int64) bool {
+		q := st.line()
 		if q == nil {
 			return false
 		}
@@ -361,48 +406,39 @@ func (m *model) lacks(w modelWant, k *modelLane) *modelStop {
 			if k != nil {
 				head = k.tickets[0]
 			}
-			if !m.goesBefore(q, w.key, head, w.first) {
+			if !m.goesBefore(q, w.key, head, w.first, c) {
 				return true
 			}
 		}
 		return q.claim != nil && q.claim != k && m.keepsFrom(q, k, c)
 	}
-	for _, s := range w.path {
-		if w.place && s.opt.MaxInFlight > 0 && (s.full() || behind(s.places, 1)) {
-			return &modelStop{s: s, at: math.MaxInt64}
+	s := st.s
+	switch {
+	case st.limit != nil:
+		c := count(st.limit.cfg.Unit, w.cost)
+		if c == 0 {
+			return false
 		}
-		for _, x := range s.limits {
-			c := count(x.cfg.Unit, w.cost)
-			if c == 0 {
-				continue
-			}
-			if wait := x.wait(c); wait > 0 {
-				return &modelStop{s: s, limit: x, at: later(m.now, wait)}
-			}
-			if behind(x.line, c) {
-				return &modelStop{s: s, limit: x, at: math.MaxInt64}
-			}
+		if wait := st.limit.wait(c); wait > 0 {
+			st.at = later(m.now, wait)
+			return true
 		}
-		if m.now < s.pausedUntil {
-			st := &modelStop{s: s, door: true, at: s.pausedUntil}
-			if s.after > 0 && s.probe == nil && w.place {
-				if m.now >= s.probeAt {
-					if !behind(s.door, 0) {
-						continue // as a probe
-					}
-				}
-				st.at = min(s.probeAt, s.pausedUntil)
-			}
-			if s.after > 0 && s.probe == nil && !w.place && m.now < s.probeAt {
-				st.at = min(s.probeAt, s.pausedUntil) // looked at for nothing
-			}
-			if st.at <= m.now {
-				st.at = math.MaxInt64
-			}
-			return st
-		}
+		return behind(c)
+	case !st.door:
+		return w.place && s.opt.MaxInFlight > 0 && (s.full() || behind(1))
+	case m.now >= s.pausedUntil:
+		return false
+	case s.after == 0 || s.probe != nil:
+		st.at = s.pausedUntil
+		return true
+	case m.now < s.probeAt:
+		st.at = min(s.probeAt, s.pausedUntil)
+		return true
+	case !w.place:
+		st.at = s.pausedUntil
+		return true
 	}
-	return nil
+	return behind(0) // else it is a probe
 }
 
 // keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units.
@@ -410,9 +446,6 @@ func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) bool {
 	o := q.claim
 	if k != nil && k.claimed > 0 && k.claimed < o.claimed {
 		return false
-	}
-	if q.limit == nil {
-		return !q.door && q.s.opt.MaxInFlight-q.s.inFlight <= 1
 	}
 	then := m.now
 	cost := o.tickets[0].cost
@@ -425,6 +458,9 @@ func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) bool {
 		}
 	}
 	x := q.limit
+	if x == nil {
+		return q.s.opt.MaxInFlight-q.s.inFlight <= 1
+	}
 	rest := new(big.Rat).Sub(x.level, units(c))
 	rest.Add(rest, new(big.Rat).Mul(x.perNano, units(then-m.now)))
 	if rest.Cmp(x.burst) > 0 {
@@ -868,6 +904,7 @@ func randomLimit(s source, i int) Limit {
 // newTrial is a limiter with a few scopes and tenants, some of them limited.
 func newTrial(t *testing.T, s source) *trial {
 	o := Options{Floor: int(upTo(s, 3)) * 20}
+	calm := upTo(s, 4) > 0
 	m := &model{scopes: map[string]*modelScope{}, floor: int64(o.Floor)}
 	if m.floor == 0 {
 		m.floor = 10
@@ -876,7 +913,7 @@ func newTrial(t *testing.T, s source) *trial {
 		o.MaxWait = 1 + time.Duration(spread(s, int64(time.Hour)))
 	}
 	m.maxWait = int64(o.MaxWait)
-	x := &trial{t: t, start: time.Now(), m: m}
+	x := &trial{t: t, start: time.Now(), m: m, calm: calm}
 	for _, name := range trialScopes {
 		m.scopes[name] = &modelScope{name: name}
 		if name != "" && upTo(s, 2) == 0 {
@@ -884,7 +921,12 @@ func newTrial(t *testing.T, s source) *trial {
 		}
 		var limits []Limit
 		for i := range upTo(s, 3) {
-			limits = append(limits, randomLimit(s, int(i)))
+			lim := randomLimit(s, int(i))
+			if calm {
+				lim = Limit{Name: lim.Name, Unit: Unit(upTo(s, 4)), Rate: PerSecond(1 + upTo(s, 50)), Burst: 20 + upTo(s, 100)}
+				lim.Largest = lim.Burst + upTo(s, 50)
+			}
+			limits = append(limits, lim)
 		}
 		if name == "" {
 			o.Limits = limits
@@ -915,6 +957,7 @@ type trial struct {
 	start time.Time
 	all   []*modelTicket // undecided and just decided
 	ended []Reservation  // may be ended again at any time, to no effect
+	calm  bool           // many who wait for a few limits of like size
 	log   []string
 }
 
@@ -980,6 +1023,16 @@ func (x *trial) cost(s source, path []*modelScope) Cost {
 		}
 	}
 	in := min(room[Input], room[Tokens])
+	if x.calm {
+		c := Cost{Requests: min(upTo(s, 3), room[Requests]), Input: upTo(s, 1+min(in, 20))}
+		if upTo(s, 4) == 0 {
+			c.Input = upTo(s, 1+in)
+		}
+		if upTo(s, 3) == 0 {
+			c.Output = upTo(s, 1+min(room[Output], room[Tokens]-c.Input))
+		}
+		return c
+	}
 	c := Cost{Requests: spread(s, room[Requests]+1), Input: spread(s, in+1)}
 	c.Output = spread(s, min(room[Output], room[Tokens]-c.Input)+1)
 	switch upTo(s, 32) {
@@ -1184,7 +1237,11 @@ func (x *trial) try(s source) {
 	}
 	full := slices.ContainsFunc(w.path, (*modelScope).full)
 	if want == ErrLimited && len(m.waiting) == 0 && !full {
-		if wait := m.alone(w) - m.now; int64(e.Wait) != wait || wait > 0 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
+		wait := m.alone(w)
+		if wait < math.MaxInt64 {
+			wait -= m.now
+		}
+		if int64(e.Wait) != wait || wait > 0 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
 			x.fatalf("try %+v: wait %d, earliest %v; want %d", a, e.Wait, e.Earliest, wait)
 		}
 	}
@@ -1199,7 +1256,11 @@ func (x *trial) act(s source) {
 			r.real, _ = r.ticket.Take()
 		}
 	}
-	switch op := upTo(s, 26); {
+	op := upTo(s, 26)
+	if op > 15 && op != 18 && x.calm && upTo(s, 4) > 0 {
+		op %= 16
+	}
+	switch {
 	case op < 9:
 		x.join(s)
 	case op < 11:
@@ -1324,6 +1385,9 @@ func (x *trial) set(s source) {
 		return
 	}
 	lim := randomLimit(s, int(upTo(s, 3)))
+	if x.calm {
+		lim = Limit{Name: lim.Name, Unit: lim.Unit, Rate: PerSecond(1 + upTo(s, 50)), Burst: 20 + upTo(s, 100)}
+	}
 	i := slices.IndexFunc(sc.limits, func(o *modelLimit) bool { return o.cfg.Name == lim.Name })
 	if i >= 0 && upTo(s, 3) > 0 { // a change of rate alone, most often
 		cfg := sc.limits[i].cfg
@@ -1522,6 +1586,7 @@ func (x *trial) pass(s source) {
 		d = next - x.m.now - 1 + upTo(s, 3)
 	case len(x.m.open) > 0 && upTo(s, 3) == 0: // to where a mark settles
 		d = pick(s, x.m.open).sentAt + int64(250*time.Millisecond) - x.m.now - 1 + upTo(s, 3)
+	case x.calm && upTo(s, 2) == 0: // at once
 	case upTo(s, 3) > 0:
 		d = spread(s, int64(10*time.Second))
 	}
