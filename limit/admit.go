@@ -359,7 +359,7 @@ func (l *Limiter) ahead(w *want, k *lane, b *bound, c int64, least bool) int64 {
 	t := &q.class[w.class]
 	others, weight := t.likely, t.weight
 	mine := int64(max(1, w.tenant.opt.Weight))
-	if f := q.flows[w.flow()]; f != nil && f.pos >= 0 {
+	if f := q.find(w.flow()); f != nil && f.pos >= 0 {
 		if k == nil || k.in != q {
 			own = own.plus(f.likely)
 		} else {

@@ -70,6 +70,7 @@ type Limiter struct {
 	armed   int64       // instant the timer is set for, 0 = not set
 	due     heap[*line] // lines with somebody in them, by the instant to look at
 	lanes   map[laneKey]*lane
+	recent  *lane   // that was asked for last
 	oldest  *waiter // those who wait, in order of arrival
 	newest  *waiter
 	tickets int                    // that did not end

@@ -19,12 +19,13 @@ type line struct {
 	at  int64 // instant at which the first is to be looked at
 	pos int   // in Limiter.due
 
-	n     int // lanes in it
-	class [classes]tier
-	flows map[flowKey]*flow
-	idle  *flow  // ring of flows without a lane; the oldest is idle.next
-	owed  int64  // what Batch is behind its floor, in hundredths of a unit
-	mixed uint64 // table.seq from which on reservations count in owed
+	n      int // lanes in it
+	class  [classes]tier
+	flows  map[flowKey]*flow
+	recent *flow  // that was asked for last
+	idle   *flow  // ring of flows without a lane; the oldest is idle.next
+	owed   int64  // what Batch is behind its floor, in hundredths of a unit
+	mixed  uint64 // table.seq from which on reservations count in owed
 
 	claim *lane // see lane.claimed
 	floor int64 // per cent
@@ -205,7 +206,7 @@ func (q *line) lift(c Class) wide {
 func (q *line) goesBefore(key flowKey, t *waiter, first bool, c int64) bool {
 	if f := q.class[key.class].flows.first(); f != nil {
 		tag := q.lift(key.class)
-		if own := q.flows[key]; own != nil && (own.pos >= 0 || tag.less(own.tag)) {
+		if own := q.find(key); own != nil && (own.pos >= 0 || tag.less(own.tag)) {
 			tag = own.tag
 		}
 		head := f.lanes[0].head
@@ -230,9 +231,21 @@ func (q *line) goesBefore(key flowKey, t *waiter, first bool, c int64) bool {
 	return !q.earned(q.units(&a))
 }
 
+// find is the flow of key, or nil.
+func (q *line) find(key flowKey) *flow {
+	if f := q.recent; f != nil && f.flowKey == key {
+		return f
+	}
+	f := q.flows[key]
+	if f != nil {
+		q.recent = f
+	}
+	return f
+}
+
 // flowOf is the flow of key, lifted to the present virtual time if it was away.
 func (q *line) flowOf(l *Limiter, key flowKey) *flow {
-	f := q.flows[key]
+	f := q.find(key)
 	switch {
 	case f == nil:
 		f = l.newFlow(key)
@@ -299,6 +312,9 @@ func (q *line) sweep(l *Limiter) {
 		if q.passed(f) {
 			q.rouse(f)
 			delete(q.flows, f.flowKey)
+			if q.recent == f {
+				q.recent = nil
+			}
 			l.dropFlow(f)
 		}
 	}
@@ -377,7 +393,7 @@ func (q *line) reset(l *Limiter) {
 		l.dropFlow(f)
 	}
 	clear(q.flows)
-	q.idle, q.owed = nil, 0
+	q.recent, q.idle, q.owed = nil, nil, 0
 	for c := range q.class {
 		q.class[c].v = wide{}
 	}
@@ -414,7 +430,7 @@ func (q *line) settle(l *Limiter, key flowKey, seq uint64, d int64) {
 			q.owed = min(q.owed, 0)
 		}
 	}
-	f := q.flows[key]
+	f := q.find(key)
 	if f == nil || q.passed(f) {
 		return
 	}

@@ -1154,8 +1154,7 @@ func (x *trial) join(s source) {
 	if waits == nil {
 		x.fatalf("it does not wait")
 	}
-	t := &modelTicket{ticket: &Ticket{waits}, cost: w.cost, first: w.first, order: m.next(), expires: math.MaxInt64}
-	waits.stop = func() {}
+	t := &modelTicket{ticket: &Ticket{w: waits}, cost: w.cost, first: w.first, order: m.next(), expires: math.MaxInt64}
 	if m.maxWait > 0 {
 		t.expires = later(m.now, m.maxWait)
 	}

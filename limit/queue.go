@@ -25,7 +25,7 @@ type waiter struct {
 	joined       int64         // instant
 	expires      int64         // instant at which it is refused
 	done         chan struct{} // closed at the decision
-	stop         func()        // of a ticket: forgets its context
+	stop         func() bool   // of a ticket: forgets its context
 
 	// Guarded by l.mu until done is closed, unchanging after, but for leave.
 	lane         *lane // nil once decided
@@ -225,9 +225,16 @@ func (l *Limiter) laneOf(w *want) *lane {
 	if l.waiting == 0 {
 		return nil
 	}
-	k := l.lanes[l.key(w)]
+	key := l.key(w)
+	if k := l.recent; k != nil && k.laneKey == key && slices.Equal(k.path, w.path) {
+		return k
+	}
+	k := l.lanes[key]
 	for k != nil && !slices.Equal(k.path, w.path) {
 		k = k.twin
+	}
+	if k != nil {
+		l.recent = k
 	}
 	return k
 }
@@ -247,6 +254,9 @@ func (l *Limiter) newLane(w *want) *lane {
 }
 
 func (l *Limiter) dropLane(k *lane) {
+	if l.recent == k {
+		l.recent = nil
+	}
 	switch first := l.lanes[k.laneKey]; {
 	case first != k:
 		for first.twin != k {

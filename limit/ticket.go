@@ -10,7 +10,8 @@ import (
 // [Limiter.Enter]; end it with Take or Cancel. One that is forgotten ends with
 // its context, or when the garbage collector finds it.
 type Ticket struct {
-	w *waiter
+	w   *waiter
+	net runtime.Cleanup
 }
 
 // Reserve is [Limiter.Enter] of cost in the root scope, with no context.
@@ -42,10 +43,11 @@ func (l *Limiter) Enter(ctx context.Context, a Ask) (*Ticket, error) {
 		w = &waiter{l: l, done: make(chan struct{}), joined: now, r: r}
 		close(w.done)
 	}
-	stop := context.AfterFunc(ctx, func() { w.abandon(ctx.Err(), context.Cause(ctx)) })
-	w.stop = func() { stop() }
-	t := &Ticket{w}
-	runtime.AddCleanup(t, l.lose, w)
+	if ctx.Done() != nil {
+		w.stop = context.AfterFunc(ctx, func() { w.abandon(ctx.Err(), context.Cause(ctx)) })
+	}
+	t := &Ticket{w: w}
+	t.net = runtime.AddCleanup(t, lose, w)
 	return t, nil
 }
 
@@ -68,6 +70,7 @@ func (t *Ticket) Take() (Reservation, error) {
 		return Reservation{}, w.l.waited(w, ErrLimited)
 	}
 	w.close()
+	t.net.Stop()
 	return w.r, w.err
 }
 
@@ -80,6 +83,7 @@ func (t *Ticket) Cancel() {
 	t.w.l.lock()
 	t.w.close()
 	t.w.l.mu.Unlock()
+	t.net.Stop()
 	runtime.KeepAlive(t)
 }
 
@@ -88,7 +92,9 @@ func (w *waiter) close() {
 	if !w.taken {
 		w.taken = true
 		w.l.tickets--
-		w.stop()
+		if w.stop != nil {
+			w.stop()
+		}
 	}
 }
 
@@ -96,8 +102,8 @@ func (w *waiter) close() {
 // that is done by the next who takes the lock: the collector's goroutine must
 // neither wait for it nor touch timers and channels, which may belong to a
 // testing/synctest bubble.
-func (l *Limiter) lose(w *waiter) {
-	for {
+func lose(w *waiter) {
+	for l := w.l; ; {
 		w.lost = l.lost.Load()
 		if l.lost.CompareAndSwap(w.lost, w) {
 			return
