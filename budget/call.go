@@ -31,7 +31,8 @@ type Call struct {
 	watch   Observer
 	price   Price
 	cost    limit.Cost
-	open    limit.Reservation // zero between attempts
+	holds   bool              // an attempt holds open
+	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
 
 	// The attempt on the wire, or the last one.
@@ -74,7 +75,7 @@ func (c *Call) Prompt() bool { return c.price.prompt }
 func (c *Call) Profile() *profile.Profile { return &c.scope.profile }
 
 // Between reports whether no attempt holds anything.
-func (c *Call) Between() bool { return c.open == limit.Reservation{} }
+func (c *Call) Between() bool { return !c.holds }
 
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Acquire].
@@ -97,7 +98,7 @@ func (c *Call) AdmitAgain(ctx context.Context) error {
 }
 
 func (c *Call) take(r limit.Reservation) {
-	c.open = r
+	c.holds, c.open = true, r
 	c.charged = plus(c.charged, c.cost)
 }
 
@@ -259,7 +260,7 @@ func (c *Call) settle(input, output int64) {
 
 func (c *Call) close(actual limit.Cost) {
 	c.charged = plus(c.charged, minus(actual, c.cost))
-	c.open = limit.Reservation{}
+	c.holds = false
 }
 
 func plus(a, b limit.Cost) limit.Cost {
