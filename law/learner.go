@@ -654,14 +654,22 @@ func (l *Learner) conclude(now time.Time) {
 	}
 	switch {
 	case v.byReset >= bucket && v.against*4 <= v.byReset && still*4 <= v.byReset+rise:
-		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("reset is missing / rate on %d answers", v.byReset))
+		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
+			l.belief.Why = fmt.Sprintf("reset is missing / rate on %d answers", v.byReset)
+		}
 	case rise >= bucket && still*4 <= rise && l.best() < 0:
-		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise))
+		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
+			l.belief.Why = fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise)
+		}
 	case l.windowed():
-		f := l.pairs[l.best()]
-		l.believe(now, l.window(), fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses))
+		if l.believe(now, l.window()) {
+			f := l.pairs[l.chosen]
+			l.belief.Why = fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses)
+		}
 	case still >= window && rise*4 <= still:
-		l.believe(now, l.window(), fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still))
+		if l.believe(now, l.window()) {
+			l.belief.Why = fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still)
+		}
 	}
 }
 
@@ -725,18 +733,20 @@ func (l *Learner) window() limit.Law {
 	return law
 }
 
-func (l *Learner) believe(now time.Time, law limit.Law, why string) {
+// believe reports whether that is another law than before.
+func (l *Learner) believe(now time.Time, law limit.Law) bool {
 	old := l.belief.Law
 	if old.Shape == law.Shape && (old.Edge-law.Edge)%l.o.Window == 0 {
-		return
+		return false
 	}
 	if old.Shape == l.o.Known.Shape && old.Shape.Windowed() && law.Shape == limit.ShapeSliding {
-		return // it says less than what is known
+		return false // it says less than what is known
 	}
 	if old.Shape != law.Shape {
 		l.belief.Since, l.struck.n = now, 0
 	}
-	l.belief.Law, l.belief.Until, l.belief.Why = law, time.Time{}, why
+	l.belief.Law, l.belief.Until = law, time.Time{}
+	return true
 }
 
 // resets are the instants that answers name.
