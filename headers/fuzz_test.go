@@ -107,7 +107,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("X-Ratelimit-Limit-Tokens: -9223372036854775808\nX-Ratelimit-Reset-Tokens: 9223372036854775807ns", 200, "", int64(-1<<62), "")
 	f.Add("Date: Sat, 01 Jan 0001 00:00:00 GMT\nX-Ratelimit-Reset: 9999-12-31T23:59:59Z", 429, "groq", int64(1<<62), "[]")
 	f.Fuzz(func(t *testing.T, raw string, status int, dialect string, now int64, body string) {
-		o := Options{Status: status, Now: time.Unix(now, 0), Dialect: dialect}
+		o := Options{Status: status, Now: time.Unix(now, 0), Dialect: dialects[dialect]}
 		if body != "" {
 			o.Body = []byte(body)
 		}

@@ -19,10 +19,9 @@ type Options struct {
 	// where the response has no valid Date field. Zero: time.Now().
 	Now time.Time
 
-	// Dialect names the provider whose documentation completes the fields:
-	// "groq", "azure-openai", "litellm-proxy". Empty or unknown: nothing is
-	// added. Providers whose field names say everything need none.
-	Dialect string
+	// Dialect is what the provider's documentation adds to the fields. The zero
+	// value adds nothing, which is right where the field names say everything.
+	Dialect Dialect
 
 	// Body is the beginning of an error body, where the caller has it. Some
 	// providers put their fields there. Nil: not looked at.
@@ -61,7 +60,7 @@ func Any(h http.Header) bool {
 // apart so that all other responses do not pay for its stack.
 func parse(h http.Header, o Options) Info {
 	var info Info
-	r := reader{clock: clock{header: h, local: o.Now}, dialect: findDialect(o.Dialect), status: o.Status}
+	r := reader{clock: clock{header: h, local: o.Now}, dialect: o.Dialect, status: o.Status}
 	cached := firstCount(h["Age"]).N > 0
 
 	for key, lines := range h {
@@ -93,7 +92,7 @@ func parse(h http.Header, o Options) Info {
 	if w.OK {
 		info.RetryAfter = Span{w.Precise, true}
 		info.NotBefore = Span{w.Longest, true}
-		info.Applies = refuses(o.Status) || r.dialect != nil && r.dialect.streamRefusal && isOpenStream(h, o.Status)
+		info.Applies = refuses(o.Status) || r.dialect.StreamRefusal && isOpenStream(h, o.Status)
 	} else if !blank(h["Retry-After"]) {
 		info.Unread++
 	}

@@ -32,7 +32,7 @@ type slot struct {
 // reader holds what has been read of one header.
 type reader struct {
 	clock   clock
-	dialect *dialect
+	dialect Dialect
 	status  int
 
 	// The first slots are an array, and not a slice of one, because a struct that

@@ -349,20 +349,25 @@ func TestBody(t *testing.T) {
 	})
 }
 
-// Each dialect names its source and date, and no two share a name.
-func TestDialectsAreData(t *testing.T) {
-	seen := map[string]bool{}
-	for _, d := range dialects {
-		if d.source == "" || d.read == "" || len(d.names) == 0 || len(d.stated) == 0 && !d.streamRefusal {
-			t.Errorf("%+v lacks a name, a source, a date or a content", d)
-		}
-		for _, n := range d.names {
-			if seen[n] {
-				t.Errorf("the dialect %s is there twice", n)
-			}
-			seen[n] = true
-		}
-	}
+// dialects are the dialects of the recorded providers that have one.
+var dialects = map[string]Dialect{
+	// Groq, Rate Limits: requests fields are of a day, tokens fields of a minute.
+	"groq": {Windows: []FieldWindow{{Dimension: "requests", Window: day}, {Dimension: "tokens", Window: time.Minute}}},
+	// LiteLLM, Budgets and Rate Limits: key limits are per minute.
+	"litellm-proxy": {Windows: []FieldWindow{
+		{Dimension: "api_key_requests", Window: time.Minute},
+		{Dimension: "api_key_tokens", Window: time.Minute},
+		{Dimension: "model_per_key_requests", Window: time.Minute},
+		{Dimension: "model_per_key_tokens", Window: time.Minute},
+	}},
+	// Azure OpenAI Responses API, recorded August 2026.
+	"azure-openai": {StreamRefusal: true},
+	// API-Football, Rate limits: the requests pair is per day, the plain pair per minute.
+	"api-football": {Windows: []FieldWindow{{Dimension: "requests", Swapped: true, Window: day}, {Window: time.Minute}}},
+}
+
+// Each family names its source.
+func TestFamiliesAreData(t *testing.T) {
 	for _, f := range families {
 		if f.source == "" || f.prefix != strings.ToLower(f.prefix) {
 			t.Errorf("%+v", f)

@@ -100,7 +100,7 @@ func (e entry) header() http.Header {
 }
 
 func (e entry) options() Options {
-	o := Options{Status: e.Status, Now: e.ObservedAt, Dialect: e.Provider}
+	o := Options{Status: e.Status, Now: e.ObservedAt, Dialect: dialects[e.Provider]}
 	if e.Body != "" {
 		o.Body = []byte(e.Body)
 	}

@@ -27,7 +27,7 @@ var rooms = []struct {
 	{"headers", []string{"internal/retryafter", "github.com/dunglas/httpsfv"}, "values from fields; what they do to credit is decided elsewhere"},
 	{"usage", []string{"internal/refusal"}, "numbers from bytes"},
 	{"retry", []string{"internal/retryafter", "internal/refusal", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
-	{"profile", []string{"estimate"}, "data about providers"},
+	{"profile", []string{"estimate", "headers"}, "data about providers: what they charge and how their header fields are read"},
 	{"transport", []string{"limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal"}, "connects the rooms"},
 	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
 	{"internal/refusal", nil, "a leaf: the one reading of error bodies"},
