@@ -52,6 +52,8 @@ var families = []family{
 	{prefix: "x-ratelimit-", source: "OpenAI, Rate limits: header fields; and most others"},
 	{prefix: "ratelimit-", source: "draft-ietf-httpapi-ratelimit-headers-03 to -06"},
 	{prefix: "x-rate-limit-", source: "Azure OpenAI's other spelling (openai/openai-python#937)"},
+	{prefix: "ratelimitbysize-", dim: tokens, source: "Mistral until January 2025, recorded: the size of a call in tokens"},
+	{prefix: "x-ratelimitbysize-", dim: tokens, source: "the same by window: x-ratelimitbysize-limit-minute"},
 	{prefix: "anthropic-ratelimit-", window: time.Minute, source: "Anthropic, Rate limits: all are per minute"},
 	{prefix: "x-trial-endpoint-call-", dim: requests, window: time.Minute, source: "Cohere, Rate limits: trial calls per minute"},
 	{prefix: "x-endpoint-monthly-call-", dim: requests, calendar: "month", source: "Cohere, Rate limits: calls per month"},

@@ -29,8 +29,10 @@ type Quota struct {
 	Limit Count
 
 	// Remaining is how many units were left when the server looked. It may be
-	// negative, which is debt, and it is never above a known Limit. Most
-	// providers look when they admit the call, some after it.
+	// negative, which is debt. It is never above a known Limit and never below
+	// minus a known Limit; where Limit is unknown, a debt above the limit that the
+	// caller knows is no balance. Most providers look when they admit the call,
+	// some after it.
 	Remaining Count
 
 	// Reset is how long, from the response on, until the limit is restored. Most

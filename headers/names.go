@@ -166,6 +166,10 @@ func (n *name) takeVerb(s []byte) (before, after []byte) {
 		n.verb = verbCost
 		return s[:i], nil
 	}
+	if n.family.dim != unsuffixed && string(s) == cost[1:] { // ratelimitbysize-query-cost
+		n.verb = verbCost
+		return nil, nil
+	}
 	for _, v := range verbs {
 		w := v.word
 		switch {
@@ -333,7 +337,7 @@ func kindOf(key string) kind {
 		switch {
 		case foldEqual(key, "ratelimit"), foldEqual(key, "ratelimit-policy"):
 			return kindIETF
-		case foldPrefix(key, "ratelimit-"):
+		case foldPrefix(key, "ratelimit-"), foldPrefix(key, "ratelimitbysize-"):
 			return kindQuota
 		case foldPrefix(key, "retry-after"):
 			return kindRetry
@@ -356,7 +360,7 @@ func kindOf(key string) kind {
 			case !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
 			case foldEqual(key, "x-ratelimit-policy"):
 				return kindIETF
-			case foldPrefix(key, "x-ratelimit-"), foldPrefix(key, "x-rate-limit-"):
+			case foldPrefix(key, "x-ratelimit-"), foldPrefix(key, "x-rate-limit-"), foldPrefix(key, "x-ratelimitbysize-"):
 				return kindQuota
 			}
 		case 'm':

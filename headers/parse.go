@@ -60,8 +60,8 @@ func Any(h http.Header) bool {
 // apart so that all other responses do not pay for its stack.
 func parse(h http.Header, o Options) Info {
 	var info Info
-	r := reader{clock: clock{header: h, local: o.Now}, dialect: o.Dialect, status: o.Status}
-	cached := firstCount(h["Age"]).N > 0
+	r := reader{clock: retryafter.Clock{Header: h, Local: o.Now}, dialect: o.Dialect, status: o.Status}
+	cached := stored(h["Age"])
 
 	for key, lines := range h {
 		understood := true
@@ -82,7 +82,7 @@ func parse(h http.Header, o Options) Info {
 	// GitHub Models' own spelling of the same wait, and the one that its own
 	// client reads first (github/gh-models). It is never the shorter reading.
 	for _, line := range h["X-Ratelimit-Timeremaining"] {
-		if d, ok := retryafter.Decimal(trimOWS(line), time.Second); ok {
+		if d, _, ok := r.clock.Number(trimOWS(line), time.Second); ok {
 			if !w.OK {
 				w.Precise = d
 			}
@@ -98,7 +98,7 @@ func parse(h http.Header, o Options) Info {
 	}
 	r.assemble(&info)
 	if o.Body != nil {
-		readBody(o, r.clock.now(), &info)
+		readBody(o, r.clock.Now(), &info)
 	}
 	return info
 }
@@ -119,7 +119,7 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 		}
 	}
 	if n.verb == verbReset {
-		v := firstReset(lines, &r.clock)
+		v := latest(lines, &r.clock)
 		if v.OK {
 			r.slot(&n).later(v)
 		}
@@ -134,7 +134,7 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 		}
 		return ok
 	}
-	c := firstCount(lines)
+	c := lowest(lines)
 	if !c.OK {
 		return false
 	}
@@ -149,7 +149,7 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 		if c.N >= 0 {
 			r.costs = append(r.costs, Cost{n.dimensionName(), c.N})
 		}
-	case verbPeriod:
+	case verbPeriod: // of several the lowest, so that a limit is not spread thin
 		if c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {
 			s := r.slot(&n)
 			s.period = max(s.period, time.Duration(c.N)*time.Second)
@@ -166,6 +166,16 @@ func blank(lines []string) bool {
 		}
 	}
 	return true
+}
+
+// stored reports whether a cache stored the response: any Age above zero.
+func stored(ages []string) bool {
+	for _, line := range ages {
+		if parseCount(trimOWS(line)).N > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lower returns the lower of two counts. Where two fields give one value, for
@@ -191,15 +201,16 @@ func isOpenStream(h http.Header, status int) bool {
 	return status == http.StatusOK && foldPrefix(trimOWS(h.Get("Content-Type")), "text/event-stream")
 }
 
-// parseFlag reads "true" or "false", in any case.
-func parseFlag(lines []string) Flag {
+// parseFlag reads "true" or "false", in any case. Of several lines that disagree
+// "false" counts.
+func parseFlag(lines []string) (f Flag) {
 	for _, line := range lines {
 		switch line = trimOWS(line); {
 		case strings.EqualFold(line, "true"):
-			return Flag{true, true}
+			f = Flag{true, true}
 		case strings.EqualFold(line, "false"):
 			return Flag{false, true}
 		}
 	}
-	return Flag{}
+	return f
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
 // mostSlots bounds how many quotas one header may name.
@@ -31,7 +33,7 @@ type slot struct {
 
 // reader holds what has been read of one header.
 type reader struct {
-	clock   clock
+	clock   retryafter.Clock
 	dialect Dialect
 	status  int
 
@@ -112,8 +114,10 @@ func (s *slot) name() string {
 //	a limit of zero                 known on a 429 only (not entitled); else a
 //	                                placeholder, since a limit of zero cannot
 //	                                have admitted the call: nothing is known
-//	remaining below zero            debt; but without a limit and without a
-//	                                reset ahead a sentinel: unknown
+//	remaining below zero            debt, of at most the limit: a lower number
+//	                                is no balance and unknown. Without a limit
+//	                                and without a reset ahead it is a sentinel:
+//	                                unknown
 //	remaining above the limit       the limit
 //	reset without unit, period known the unit that fits, see unitOf
 //	window only in documentation    believed beside both a limit and a remaining,
@@ -133,8 +137,12 @@ func (s *slot) settle(status int) {
 	if s.Remaining.N < 0 && !s.Limit.OK && s.Reset.D <= 0 {
 		s.Remaining, s.Reset = Count{}, Span{}
 	}
-	if s.Limit.OK && s.Remaining.N > s.Limit.N {
+	switch {
+	case !s.Limit.OK: // the caller knows a limit, or has to bound the debt
+	case s.Remaining.N > s.Limit.N:
 		s.Remaining = s.Limit
+	case s.Remaining.N < -s.Limit.N:
+		s.Remaining = Count{}
 	}
 	if !s.known() {
 		s.Quota, s.gone = Quota{}, true

@@ -2,6 +2,7 @@ package headers
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -103,15 +104,92 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-func TestFieldLines(t *testing.T) {
-	i := allowed("x-ratelimit-reset-tokens: req_0000", "x-ratelimit-reset-tokens: 2ms", "x-ratelimit-reset-tokens: 9s",
-		"x-ratelimit-limit-tokens: ", "x-ratelimit-limit-tokens: 7")
+// Two gateways that each count send a field twice. The cautious value counts, in
+// either order, as lines and joined into one, for every kind of field.
+//
+// Report: Kong/kong#14353
+func TestOfDuplicateFieldsTheCautiousOneCounts(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		one, two  string
+		quota     func(Info) any
+		want      any
+		onlyLines bool
+	}{
+		{"X-Ratelimit-Remaining-Requests", "900", "3", func(i Info) any { return i.Requests.Remaining }, known(3), false},
+		{"X-Ratelimit-Remaining-Tokens", "0", "150000", func(i Info) any { return i.Tokens.Remaining }, known(0), false},
+		{"X-Ratelimit-Remaining", "7", "8", func(i Info) any { return i.Requests.Remaining }, known(7), false},
+		{"Ratelimit-Remaining", "7", "8", func(i Info) any { return i.Requests.Remaining }, known(7), false},
+		{"X-Ratelimit-Limit-Tokens", "1000", "60", func(i Info) any { return i.Tokens.Limit }, known(60), false},
+		{"X-Ratelimit-Limit-Tokens", "-1", "60", func(i Info) any { return i.Tokens.Limit }, known(60), false},
+		{"X-Ratelimit-Limit", "1000", "60", func(i Info) any { return i.Requests.Limit }, known(60), false},
+		{"Ratelimit-Limit", "60", "1000", func(i Info) any { return i.Requests.Limit }, known(60), false},
+		{"X-Ratelimit-Reset-Tokens", "2s", "6m0s", func(i Info) any { return i.Tokens.Reset }, after(6 * time.Minute), false},
+		{"X-Ratelimit-Reset-Requests", "9", "1789819260", func(i Info) any { return i.Requests.Reset }, after(time.Minute), false},
+		{"Anthropic-Ratelimit-Input-Tokens-Remaining", "12000", "4000", func(i Info) any { return i.Input.Remaining }, known(4000), false},
+		{"Anthropic-Ratelimit-Output-Tokens-Reset", "2026-09-19T12:00:09Z", "2026-09-19T12:00:03Z", func(i Info) any { return i.Output.Reset }, after(9 * time.Second), false},
+		{"X-Ratelimit-Remaining-Tokens-Minute", "5", "6", func(i Info) any { return i.Tokens.Remaining }, known(5), false},
+		{"X-Ratelimit-Remaining-Project-Tokens", "5", "6", func(i Info) any { return i.Other[0].Remaining }, known(5), false},
+		{"X-Trial-Endpoint-Call-Remaining", "5", "6", func(i Info) any { return i.Requests.Remaining }, known(5), false},
+		{"Ratelimit", `"a";r=900;t=1`, `"a";r=3;t=20`, func(i Info) any { return i.Requests }, Quota{Remaining: known(3), Reset: after(20 * time.Second)}, false},
+		{"Ratelimit", "limit=10, remaining=9, reset=1", "limit=10, remaining=2, reset=7", func(i Info) any { return i.Requests.Remaining }, known(2), true},
+		{"Retry-After", "3", "9", func(i Info) any { return i.NotBefore }, after(9 * time.Second), false},
+		{"Retry-After-Ms", "3000", "900", func(i Info) any { return i.NotBefore }, after(3 * time.Second), false},
+		{"X-Ms-Retry-After-Ms", "900", "3000", func(i Info) any { return i.NotBefore }, after(3 * time.Second), false},
+		{"X-Ratelimit-Timeremaining", "5", "7200", func(i Info) any { return i.NotBefore }, after(2 * time.Hour), true},
+		{"X-Should-Retry", "true", "false", func(i Info) any { return i.ShouldRetry }, Flag{false, true}, true},
+	} {
+		for _, lines := range [][]string{{c.one, c.two}, {c.two, c.one}, {c.one + ", " + c.two}, {c.two + ", " + c.one}} {
+			if len(lines) == 1 && c.onlyLines {
+				continue
+			}
+			i := Parse(http.Header{c.name: lines}, Options{Status: 429, Now: noon})
+			if got := c.quota(i); got != c.want {
+				t.Errorf("%s %q: %+v, want %+v", c.name, lines, got, c.want)
+			}
+		}
+	}
+}
+
+func TestALineThatCannotBeReadHidesNoOther(t *testing.T) {
+	i := allowed("x-ratelimit-reset-tokens: req_0000", "x-ratelimit-reset-tokens: 2ms", "x-ratelimit-limit-tokens: ", "x-ratelimit-limit-tokens: 7")
 	if i.Tokens != (Quota{Limit: known(7), Reset: after(2 * time.Millisecond)}) {
-		t.Errorf("of several lines the first valid one counts: %+v", i.Tokens)
+		t.Errorf("%+v", i.Tokens)
 	}
 	i = allowed("x-ratelimit-remaining-tokens: 9", "x-rate-limit-remaining-tokens: 7", "x-rate-limit-limit-tokens: 10")
 	if i.Tokens != (Quota{Limit: known(10), Remaining: known(7)}) {
 		t.Errorf("of two spellings the lower count counts: %+v", i.Tokens)
+	}
+	i = allowed("x-ratelimit-remaining-tokens: 9, banana")
+	if i.Tokens.known() || i.Unread != 1 {
+		t.Errorf("half a list is no list: %+v", i)
+	}
+}
+
+// What is left is at least minus the limit. Below that it is no balance.
+func TestADebtIsAtMostTheLimit(t *testing.T) {
+	for value, want := range map[string]Count{
+		"-2147483648": {}, "-200001": {}, "-999999999999999": {},
+		"-200000": known(-200000), "-5": known(-5), "0": known(0), "200001": known(200000),
+	} {
+		for _, dim := range []string{"tokens", "requests", "project-tokens"} {
+			for _, reset := range []string{"6m0s", "0", ""} {
+				i := allowed("x-ratelimit-limit-"+dim+": 200000", "x-ratelimit-remaining-"+dim+": "+value, "x-ratelimit-reset-"+dim+": "+reset)
+				q := i.Tokens
+				switch dim {
+				case "requests":
+					q = i.Requests
+				case "project-tokens":
+					q = i.Other[0].Quota
+				}
+				if q.Remaining != want || q.Limit != known(200000) {
+					t.Errorf("%s %s: %+v, want %+v", dim, value, q, want)
+				}
+			}
+		}
+	}
+	if i := allowed(`RateLimit-Policy: "a";q=10;w=60`, `RateLimit: "a";r=-11;t=9`); i.Requests.Remaining.OK {
+		t.Errorf("%+v", i)
 	}
 }
 
@@ -282,7 +360,7 @@ func TestIETF(t *testing.T) {
 		}
 	})
 	t.Run("a number with a comma is no list", func(t *testing.T) {
-		for _, v := range []string{"1,000", "1,001", "10, 10", "1,000;w=60", "10, 10;w=1, 20", "10;w=x", "a, 10;w=1", "-5, 5;w=1"} {
+		for _, v := range []string{"1,000", "1,001", "1,000;w=60", "10, 10;w=1, 20", "10;w=x", "a, 10;w=1", "-5, 5;w=1"} {
 			if i := allowed("RateLimit-Limit: " + v); !i.empty() || i.Unread != 1 {
 				t.Errorf("%s: %+v", v, i)
 			}
@@ -371,6 +449,67 @@ func TestFamiliesAreData(t *testing.T) {
 	for _, f := range families {
 		if f.source == "" || f.prefix != strings.ToLower(f.prefix) {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A line that breaks the grammar is read where it has one reading.
+func TestALooseLineWithOneReadingIsRead(t *testing.T) {
+	for line, want := range map[string][]Policy{
+		`"fixed window";"api";q=500;w=300`:             {{Name: "api", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}},
+		`fixed window;q=500;w=300`:                     {{Name: "fixed window", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}},
+		`"api";Q=500;W=300`:                            {{Name: "api", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}},
+		`"api"; q = 500; w = 300;`:                     {{Name: "api", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}},
+		`"a";q="500";w="300", "b";q=9;w=60,`:           {{Name: "a", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}, {Name: "b", Quota: Quota{Limit: known(9), Window: time.Minute}}},
+		`"fixed window";"api";q=500;w=300;pk=:YWJj:`:   {{Name: "api", Partition: "YWJj", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}},
+		`"fixed window";"api";q=500;w=300;qu=requests`: {{Name: "api", Unit: "requests", Quota: Quota{Limit: known(500), Window: 5 * time.Minute}}},
+		`"a";"b";q=500;q=600`:                          nil,
+		`"a";"b";q=-5`:                                 nil,
+		`"a";"b";w=300`:                                nil,
+		`"a";"b";q=many`:                               nil,
+		`"a";"b";q=5, nonsense`:                        nil,
+		`"a`:                                           nil,
+		`,`:                                            nil,
+	} {
+		i := allowed("RateLimit-Policy: " + line)
+		if !reflect.DeepEqual(i.Policies, want) || (i.Unread == 0) != (want != nil) {
+			t.Errorf("%s: %+v, want %+v", line, i, want)
+		}
+	}
+	i := allowed(`RateLimit-Policy: "fixed window";"api";q=500;w=300`, `RateLimit: "api";r=499;t=299`)
+	if want := (Quota{Limit: known(500), Remaining: known(499), Reset: after(299 * time.Second), Window: 5 * time.Minute}); i.Requests != want {
+		t.Errorf("%+v, want %+v", i.Requests, want)
+	}
+	i = allowed(`RateLimit: api limit; r=4 ; t=9`)
+	if want := (Quota{Remaining: known(4), Reset: after(9 * time.Second)}); i.Requests != want {
+		t.Errorf("%+v, want %+v", i.Requests, want)
+	}
+}
+
+func TestMistralCountsTokensBySize(t *testing.T) {
+	i := allowed("ratelimitbysize-limit: 500000", "ratelimitbysize-remaining: 467982", "ratelimitbysize-reset: 33", "ratelimitbysize-query-cost: 32018",
+		"x-ratelimitbysize-limit-minute: 500000", "x-ratelimitbysize-remaining-minute: 467982",
+		"x-ratelimitbysize-limit-month: 1000000000", "x-ratelimitbysize-remaining-month: 999967982")
+	if i.Tokens.Limit != known(500000) || i.Tokens.Remaining != known(467982) || i.Requests.known() ||
+		!reflect.DeepEqual(i.QueryCost, []Cost{{"tokens", 32018}}) || i.Unread != 0 {
+		t.Errorf("%+v", i)
+	}
+	if n := len(i.Windows); n == 0 || i.Windows[n-1].Name != "month" || i.Windows[n-1].Limit != known(1000000000) {
+		t.Errorf("%+v", i.Windows)
+	}
+}
+
+// The window of a project's requests is that of its bucket where the arithmetic
+// gives one, and else unknown: no field states it.
+func TestAProjectsShareHasTheWindowOfItsReset(t *testing.T) {
+	for _, dim := range []string{"project-requests", "project-tokens", "input-images"} {
+		i := allowed("x-ratelimit-limit-"+dim+": 10000", "x-ratelimit-remaining-"+dim+": 9999", "x-ratelimit-reset-"+dim+": 6ms")
+		if len(i.Other) != 1 || i.Other[0].Inferred != time.Minute {
+			t.Errorf("%s: %+v", dim, i.Other)
+		}
+		i = allowed("x-ratelimit-limit-"+dim+": 10000", "x-ratelimit-remaining-"+dim+": 10000", "x-ratelimit-reset-"+dim+": 0s")
+		if len(i.Other) != 1 || i.Other[0].Inferred != 0 || i.Other[0].Window != 0 {
+			t.Errorf("%s: %+v", dim, i.Other)
 		}
 	}
 }

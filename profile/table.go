@@ -11,6 +11,17 @@ import (
 // 60 a minute may mean one a second.
 const subSecond = 200 * time.Millisecond
 
+// openaiHeaders: the shares of a project, the images and the tokens that are
+// charged by use are buckets of a minute (recorded responses, 2023 to 2026: the
+// reset is what is missing times 60 s over the limit). The plain fields are of a
+// minute or of a day, by account, which only their arithmetic tells.
+var openaiHeaders = headers.Dialect{Windows: []headers.FieldWindow{
+	{Dimension: "project_requests", Window: time.Minute},
+	{Dimension: "project_tokens", Window: time.Minute},
+	{Dimension: "input_images", Window: time.Minute},
+	{Dimension: "tokens_usage_based", Window: time.Minute},
+}}
+
 // groqHeaders: the fields of requests are of a day, those of tokens of a minute
 // (Groq, Rate Limits, 2026-10).
 var groqHeaders = headers.Dialect{Windows: []headers.FieldWindow{
@@ -40,8 +51,8 @@ var table = []Profile{
 		// corrected. (The guide speaks of the larger of max_tokens and the
 		// prompt; until March 2025 the header showed their sum.)
 		Name: "openai", Hosts: []string{"api.openai.com", "*.api.openai.com"},
-		Rule:   estimate.Rule{Charge: estimate.ChargeEstimate, PromptByChars: true, ImageTokens: 765},
-		Linear: true,
+		Rule:    estimate.Rule{Charge: estimate.ChargeEstimate, PromptByChars: true, ImageTokens: 765},
+		Dialect: openaiHeaders, Linear: true,
 		Source: "OpenAI rate limits guide; x-ratelimit fields of recorded responses", AsOf: "2026-10",
 	},
 	{

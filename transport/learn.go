@@ -63,7 +63,7 @@ func (b *budget) learn(i *headers.Info, own limit.Cost, linear bool) []reading {
 		if q.Limit.OK && q.Limit.N > 0 {
 			d.said = min(q.Limit.N, limit.MaxUnits)
 		}
-		if q.Remaining.OK && q.Remaining.N <= d.most() {
+		if most := d.most(); q.Remaining.OK && q.Remaining.N <= most && q.Remaining.N >= -most {
 			if s := q.Remaining.N + part(u, own); s > d.shown {
 				d.shown = min(s, d.most())
 			}
