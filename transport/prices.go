@@ -50,6 +50,9 @@ const bytesPerToken = 6
 // that was cut short the usage is a lower bound: the estimate stands beside it.
 func (p *prices) actual(c *priced, r *usage.Result, whole bool, rule estimate.Rule) (input, output int64) {
 	used := estimate.Used{Input: -1, Cached: -1, Output: -1}
+	if r.NoTokens { // seconds, images, searches
+		used.Input, used.Output = 0, 0
+	}
 	if r.Found {
 		used = estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output)}
 		if used.Input < 0 && used.Output < 0 {

@@ -127,7 +127,7 @@ func (f form) read(c *Clock, s string) time.Duration {
 	case inMilliseconds:
 		return milliseconds(c, s)
 	case inMillisecondsOrTimeSpan:
-		if d, ok := timeSpan(s); ok && d > 0 {
+		if d, ok := TimeSpan(s); ok && d > 0 {
 			return d
 		}
 		return milliseconds(c, s)
