@@ -70,6 +70,10 @@ type Profile struct {
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
 
+	// Endpoints are paths that the common table lacks, or that mean another thing
+	// with this provider. See [Profile.Endpoint].
+	Endpoints []Endpoint
+
 	// Source names where the values come from, AsOf when, as "2026-10".
 	Source, AsOf string
 }
@@ -118,6 +122,11 @@ func (p Profile) Validate() error {
 	for _, w := range p.Dialect.Windows {
 		if w.Window <= 0 {
 			return fmt.Errorf("profile: Dialect.Windows: the window of %q is %v: it must be above 0", w.Dimension, w.Window)
+		}
+	}
+	for _, e := range p.Endpoints {
+		if err := e.validate(); err != nil {
+			return err
 		}
 	}
 	return p.Rule.Validate()
@@ -191,6 +200,6 @@ func Names() []string {
 // clone keeps the table out of the caller's reach.
 func (p Profile) clone() Profile {
 	p.Hosts, p.Factors = slices.Clone(p.Hosts), slices.Clone(p.Factors)
-	p.Dialect.Windows = slices.Clone(p.Dialect.Windows)
+	p.Dialect.Windows, p.Endpoints = slices.Clone(p.Dialect.Windows), slices.Clone(p.Endpoints)
 	return p
 }
