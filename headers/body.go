@@ -104,6 +104,6 @@ func retryInfo(details json.RawMessage) Span {
 // empty reports whether nothing at all is known.
 func (i *Info) empty() bool {
 	return !i.Requests.known() && !i.Tokens.known() && !i.Input.known() && !i.Output.known() &&
-		len(i.Other)+len(i.Windows)+len(i.Policies)+len(i.QueryCost) == 0 &&
-		!i.RetryAfter.OK && !i.ShouldRetry.OK
+		len(i.Other)+len(i.Windows)+len(i.Policies) == 0 &&
+		!i.NotBefore.OK && !i.ShouldRetry.OK
 }

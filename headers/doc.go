@@ -21,7 +21,6 @@
 //	x-ratelimit-{limit,remaining,reset}-<dimension>   OpenAI, Azure OpenAI, Groq, xAI, GitHub Models
 //	... with -<window> at the end                     Mistral, Cerebras, SambaNova, Kong, DigitalOcean
 //	x-ratelimit-renewalperiod-<dimension>             Azure OpenAI
-//	x-ratelimit-<dimension>-query-cost                Mistral
 //	x-ratelimit-<scope>-{limit,remaining}-<dimension> LiteLLM
 //	x-ratelimit-limit, ratelimit-limit, ...           Together, Replicate, Kong, Envoy, GitHub, IETF drafts to 06
 //	RateLimit, RateLimit-Policy                       IETF drafts 06 to 10
@@ -47,7 +46,7 @@
 //
 // A value that names no dimension counts requests and never tokens. A policy
 // that comes without a state says nothing about the request and feeds nothing.
-// Fields whose name has no verb (x-ratelimit-type, -key, -used, -burst) and
+// Fields whose name has no verb (x-ratelimit-type, -key, -used, -burst, -query-cost) and
 // copies of another server's fields (llm_provider-*) are not quotas.
 //
 // No field outside this list is looked at, Authorization and cookies included,

@@ -83,14 +83,10 @@ func parse(h http.Header, o Options) Info {
 	// client reads first (github/gh-models). It is never the shorter reading.
 	for _, line := range h["X-Ratelimit-Timeremaining"] {
 		if d, _, ok := r.clock.Number(trimOWS(line), time.Second); ok {
-			if !w.OK {
-				w.Precise = d
-			}
 			w.Longest, w.OK = max(w.Longest, d), true
 		}
 	}
 	if w.OK {
-		info.RetryAfter = Span{w.Precise, true}
 		info.NotBefore = Span{w.Longest, true}
 		info.Applies = refuses(o.Status) || r.dialect.StreamRefusal && isOpenStream(h, o.Status)
 	} else if !blank(h["Retry-After"]) {
@@ -145,10 +141,6 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 	case verbRemaining:
 		s := r.slot(&n)
 		s.Remaining = lower(s.Remaining, c)
-	case verbCost:
-		if c.N >= 0 {
-			r.costs = append(r.costs, Cost{n.dimensionName(), c.N})
-		}
 	case verbPeriod: // of several the lowest, so that a limit is not spread thin
 		if c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {
 			s := r.slot(&n)

@@ -48,7 +48,6 @@ type reader struct {
 	integerPolicies []integerPolicy
 	policies        []Policy
 	states          []Policy
-	costs           []Cost
 }
 
 // slot returns the slot that n belongs to. The pointer is good until the next
@@ -187,7 +186,7 @@ type integerPolicy struct {
 
 // assemble turns the slots into Info.
 func (r *reader) assemble(info *Info) {
-	if r.full || len(r.integerPolicies) > mostSlots || len(r.costs) > mostSlots || len(r.policies)+len(r.states) > mostSlots {
+	if r.full || len(r.integerPolicies) > mostSlots || len(r.policies)+len(r.states) > mostSlots {
 		return
 	}
 	r.sortSlots()
@@ -205,12 +204,8 @@ func (r *reader) assemble(info *Info) {
 		}
 	}
 	r.assembleIETF(info)
-	// Copied, not moved: what leaves through info must not be r's own memory, or
-	// all of r would live on the heap.
-	info.QueryCost = append(info.QueryCost, r.costs...)
 	// The fields came in the order of a map; the lists must not.
 	slices.SortFunc(info.Other, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(info.QueryCost, func(a, b Cost) int { return cmp.Compare(a.Dimension, b.Dimension) })
 	slices.SortFunc(info.Windows, compareWindows)
 }
 

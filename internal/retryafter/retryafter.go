@@ -14,10 +14,6 @@ const Max = time.Duration(math.MaxInt64 / 2)
 // Wait is what a response says about coming back. The zero value means that it
 // said nothing that could be read.
 type Wait struct {
-	// Precise is the wait as the server most exactly put it, in nanoseconds: a
-	// millisecond field when it is above zero, else Retry-After.
-	Precise time.Duration
-
 	// Longest is the longest of all waits that could be read. A caller that
 	// promises to send nothing too early holds itself to this one.
 	Longest time.Duration
@@ -40,7 +36,7 @@ type Wait struct {
 //
 // Of several members and lines the longest readable one counts. A zero in a
 // millisecond field carries no information: Azure OpenAI sends it while
-// the minute is empty. It never overrules Retry-After, and alone it is unknown.
+// the minute is empty. Alone it is unknown.
 // A past instant there is no wait, which is information.
 //
 // Parse does not allocate for numbers and for absent fields.
@@ -52,14 +48,11 @@ func Parse(h http.Header, now time.Time) Wait {
 	}
 	w := Wait{}
 	if ms >= 0 {
-		w = Wait{Precise: ms, Longest: ms, OK: true}
+		w = Wait{Longest: ms, OK: true}
 	}
 	d := longest(h["Retry-After"], &c, inSeconds)
 	if d < 0 {
 		return w
-	}
-	if !w.OK || ms == 0 {
-		w.Precise = d
 	}
 	w.Longest = max(w.Longest, d)
 	w.OK = true

@@ -22,10 +22,10 @@ func header(lines ...string) http.Header {
 func TestParse(t *testing.T) {
 	const none = time.Duration(-1)
 	for _, c := range []struct {
-		name    string
-		lines   []string
-		precise time.Duration // none: nothing could be read
-		longest time.Duration // 0: the same as precise
+		name   string
+		lines  []string
+		wait   time.Duration // none: nothing could be read
+		beside time.Duration // a longer one, 0: there is none
 	}{
 		{"absent", nil, none, 0},
 		{"zero is a wait", []string{"Retry-After: 0"}, 0, 0},
@@ -110,8 +110,8 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := Wait{}
-			if c.precise != none {
-				want = Wait{Precise: c.precise, Longest: max(c.precise, c.longest), OK: true}
+			if c.wait != none {
+				want = Wait{Longest: max(c.wait, c.beside), OK: true}
 			}
 			if got := Parse(header(c.lines...), noon); got != want {
 				t.Errorf("Parse(%q) = %+v, want %+v", c.lines, got, want)
@@ -145,7 +145,7 @@ func TestParseDateCentury(t *testing.T) {
 func TestZeroNowIsTheLocalClock(t *testing.T) {
 	in := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	w := Parse(header("Retry-After: "+in), time.Time{})
-	if !w.OK || w.Precise < 50*time.Minute || w.Precise > time.Hour {
+	if !w.OK || w.Longest < 50*time.Minute || w.Longest > time.Hour {
 		t.Errorf("an hour ahead reads as %+v", w)
 	}
 }
@@ -212,7 +212,7 @@ func FuzzParse(f *testing.F) {
 		at := time.Unix(now, 0)
 		h := http.Header{"Retry-After": {ra, ms}, "Retry-After-Ms": {ms}, "X-Ms-Retry-After-Ms": {date}, "Date": {date}}
 		w := Parse(h, at)
-		if w.Precise < 0 || w.Longest < w.Precise || w.Longest > Max || !w.OK && w != (Wait{}) {
+		if w.Longest < 0 || w.Longest > Max || !w.OK && w != (Wait{}) {
 			t.Errorf("Parse(%v) = %+v", h, w)
 		}
 		// A further line never shortens what is waited for.
