@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -234,8 +235,9 @@ func TestUsageInTheHeaderIsRead(t *testing.T) {
 func TestABodyPackedInAnyCodingIsRead(t *testing.T) {
 	noise := strings.Repeat("Sphinx of black quartz, judge my vow. ", 40)
 	var text bytes.Buffer
-	for i := 0; text.Len() < 9<<20; i++ { // hard to pack: numbers that do not repeat
-		fmt.Fprintf(&text, `{"choices":[{"index":%d,"text":"%x"}]}`+"\n", 0, i*i*2654435761)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for text.Len() < 4<<20 { // hard to pack
+		fmt.Fprintf(&text, `{"choices":[{"index":0,"text":"%016x%016x%016x%016x%016x%016x"}]}`+"\n", rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64())
 	}
 	large := text.String() + `{"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}` + "\n"
 	small := `{"x":"` + noise + `","usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
@@ -340,4 +342,20 @@ func FuzzUsageObject(f *testing.F) {
 			t.Errorf("%+v is bounded twice", b)
 		}
 	})
+}
+
+// A body that unpacks to 500 times its size is read in a part of the time that the
+// whole would take, whatever it holds.
+func BenchmarkCloseOfABomb(b *testing.B) {
+	for name, piece := range map[string]string{
+		"a string": strings.Repeat("a", 1<<10), "numbers": strings.Repeat("1,", 1<<9), "events": "data: {\"a\":[{\"b\":1}]}\n\n", "objects": strings.Repeat(`{"usage":{"a":1}}`, 50),
+	} {
+		packed := gzipped(b, []byte(strings.Repeat(piece, 64<<20/len(piece))))
+		b.Run(name, func(b *testing.B) {
+			b.ReportMetric(float64(len(packed)), "packed-bytes")
+			for b.Loop() {
+				Read(jsonType, "gzip", packed)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/tripmeter/tripmeter/internal/refusal"
 )
@@ -307,6 +308,9 @@ func (r *reading) capture(p []byte) {
 	r.raw = append(r.raw, p[:min(len(p), maxError-len(r.raw))]...)
 }
 
+// now is the clock for instants in errors. Tests stop it.
+var now = time.Now
+
 // refuse judges the error in the document.
 func (r *reading) refuse() {
 	body := []byte(`{"object":"error"`)
@@ -315,14 +319,14 @@ func (r *reading) refuse() {
 		r.exception = ""
 	}
 	body = append(append(body, r.raw...), "}}"...)
-	r.keepRefusal(refusal.Classify(http.StatusOK, body))
+	r.keepRefusal(refusal.ClassifyWith(http.StatusOK, body, refusal.Options{Now: now()}))
 }
 
 // refuseMaybe asks the refusal rules whether the document is an error at all.
 // raw begins with a comma.
 func (r *reading) refuseMaybe() {
 	body := append(append([]byte("{"), r.raw[1:]...), '}')
-	if v := refusal.Classify(http.StatusOK, body); v != (refusal.Verdict{}) {
+	if v := refusal.ClassifyWith(http.StatusOK, body, refusal.Options{Now: now()}); v != (refusal.Verdict{}) {
 		r.keepRefusal(v)
 	}
 }

@@ -246,6 +246,9 @@ func (w *walker) value(n node, depth int) bool {
 	}
 	switch w.b[w.i] {
 	case '{':
+		if n == errorList { // ModelScope: "errors" is one error
+			n = errorObj
+		}
 		return w.members(n, depth)
 	case '[':
 		w.i++

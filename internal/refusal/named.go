@@ -34,8 +34,8 @@ var shortNames = map[string]struct {
 	"rps": {"requests", time.Second}, "qps": {"requests", time.Second}, "tps": {"tokens", time.Second},
 }
 
-// name fills in the limit that the body names, and its dimension where nothing
-// else has told it. Nothing is named where two phrases disagree.
+// name fills in the limit that the body names, and its dimension where that is not
+// known yet. Nothing is named where two phrases disagree.
 func (v *Verdict) name(f *fields, s sentenceText) {
 	if f.quotaValue > 0 {
 		id := strings.ToLower(f.quotaOf)
@@ -53,7 +53,7 @@ func (v *Verdict) name(f *fields, s sentenceText) {
 		return
 	}
 	text := string(s)
-	if strings.IndexAny(text, "0123456789") < 0 {
+	if !strings.ContainsAny(text, "0123456789") {
 		return
 	}
 	for _, m := range ratePhrase.FindAllStringSubmatch(text, 8) {
