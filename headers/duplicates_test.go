@@ -2,6 +2,8 @@ package headers
 
 import (
 	"net/http"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,4 +68,40 @@ func TestALineThatCannotBeReadHidesNoOther(t *testing.T) {
 	if i.Tokens.known() || i.Unread != 1 {
 		t.Errorf("half a list is no list: %+v", i)
 	}
+}
+
+// FuzzDuplicates: two lines of one field mean the same in either order, and leave
+// no more, and no earlier, than each of them alone.
+func FuzzDuplicates(f *testing.F) {
+	names := []string{
+		"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Reset-Tokens", "X-Ratelimit-Remaining", "Ratelimit-Limit",
+		"Ratelimit", "Ratelimit-Policy", "Anthropic-Ratelimit-Tokens-Reset", "Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms",
+		"X-Ratelimit-Timeremaining", "X-Should-Retry", "X-Ratelimit-Renewalperiod-Tokens", "X-Codex-Primary-Reset-At", "Ratelimitbysize-Remaining",
+	}
+	for i := range names {
+		f.Add(uint8(i), "900", "3")
+		f.Add(uint8(i), "-1", "1789819260")
+		f.Add(uint8(i), `"a";r=5;t=9`, `"a";q=5;w=9`)
+		f.Add(uint8(i), "6m0s", "Sat, 19 Sep 2026 12:00:05 GMT")
+	}
+	f.Fuzz(func(t *testing.T, which uint8, one, two string) {
+		name := names[int(which)%len(names)]
+		read := func(lines ...string) Info { return Parse(http.Header{name: lines}, Options{Status: 429, Now: noon}) }
+		both, again := read(one, two), read(two, one)
+		if strings.HasPrefix(name, "Ratelimit") && !strings.Contains(name, "-Limit") {
+			both.Policies, again.Policies = nil, nil // a list in the order of the lines
+		}
+		if !reflect.DeepEqual(both, again) {
+			t.Errorf("%s: %q, %q is %+v; in the other order %+v", name, one, two, both, again)
+		}
+		for _, alone := range []Info{read(one), read(two)} {
+			if alone.NotBefore.D > both.NotBefore.D {
+				t.Errorf("%s: %q, %q: nothing before %v, and before %v with one line", name, one, two, both.NotBefore.D, alone.NotBefore.D)
+			}
+			a, b := alone.Requests, both.Requests
+			if a.Limit == b.Limit && a.Remaining.OK && a.Remaining.N >= 0 && (!b.Remaining.OK || b.Remaining.N > a.Remaining.N) {
+				t.Errorf("%s: %q, %q: %+v, and %+v with one line", name, one, two, b, a)
+			}
+		}
+	})
 }

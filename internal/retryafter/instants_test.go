@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -189,6 +190,49 @@ func FuzzParseDate(f *testing.F) {
 		}
 		if want, err := time.Parse(time.ANSIC, s); err == nil && len(s) <= longestDate && (!ok || !got.Equal(want)) {
 			t.Errorf("%q is %v, %v; want %v", s, got, ok, want)
+		}
+	})
+}
+
+// FuzzSpellings writes an instant in every spelling and expects the time left to
+// it, to the second, from Parse.
+func FuzzSpellings(f *testing.F) {
+	f.Add(int64(1767225600), int64(30), uint8(0))
+	f.Add(int64(946684800), int64(-120), uint8(3))
+	f.Add(int64(1900000000), int64(86400*40), uint8(9))
+	layouts := []string{
+		http.TimeFormat, time.RFC850, time.ANSIC, time.RFC1123Z, time.RFC3339, time.RFC3339Nano, time.DateTime,
+		"2 Jan 2006 15:04:05 GMT", "Mon, 02-Jan-2006 15:04:05 UTC", "2006/01/02 15:04:05 UTC", "Mon Jan 02 2006 15:04:05 GMT-0700",
+	}
+	zones := []*time.Location{time.UTC, time.FixedZone("", 8*3600), time.FixedZone("", -(4*3600 + 1800))}
+	f.Fuzz(func(t *testing.T, nowS, ahead int64, spelling uint8) {
+		if nowS < 946684800 || nowS > 2000000000 || ahead < -9*365*86400 || ahead > 40*365*86400 {
+			return
+		}
+		now := time.Unix(nowS, 0)
+		at := time.Unix(nowS+ahead, 0).UTC()
+		want := time.Duration(max(ahead, 0)) * time.Second
+		field, value := "Retry-After", ""
+		switch n := int(spelling) % (len(layouts) + 6); {
+		case n < len(layouts):
+			layout := layouts[n]
+			if strings.Contains(layout, "Z07") || strings.Contains(layout, "-0700") {
+				at = at.In(zones[int(spelling)%len(zones)])
+			}
+			value = at.Format(layout)
+		default:
+			value = []string{
+				strconv.FormatInt(at.Unix(), 10), strconv.FormatInt(at.UnixMilli(), 10), strconv.FormatInt(at.UnixMicro(), 10),
+				strconv.FormatInt(at.UnixNano(), 10), strconv.FormatInt(at.UnixMilli(), 10), strconv.FormatInt(at.UnixMicro(), 10),
+			}[n-len(layouts)]
+			if n >= len(layouts)+4 {
+				field = "Retry-After-Ms"
+			}
+		}
+		for _, h := range []http.Header{{field: {value}}, {field: {value}, "Date": {now.UTC().Format(http.TimeFormat)}}} {
+			if got := Parse(h, now); !got.OK || got.Longest != want {
+				t.Errorf("at %v, %v is %+v, want %v", now.UTC(), h, got, want)
+			}
 		}
 	})
 }
