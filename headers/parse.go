@@ -193,15 +193,15 @@ func isOpenStream(h http.Header, status int) bool {
 	return status == http.StatusOK && foldPrefix(trimOWS(h.Get("Content-Type")), "text/event-stream")
 }
 
-// parseFlag reads "true" or "false", in any case. Of several lines that disagree
+// parseFlag reads "true" or "false", in any case. Of several lines that disagree,
 // "false" counts.
 func parseFlag(lines []string) (f Flag) {
 	for _, line := range lines {
 		switch line = trimOWS(line); {
-		case strings.EqualFold(line, "true"):
-			f = Flag{true, true}
 		case strings.EqualFold(line, "false"):
 			return Flag{false, true}
+		case strings.EqualFold(line, "true"):
+			f = Flag{true, true}
 		}
 	}
 	return f

@@ -3,6 +3,7 @@ package refusal
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"strings"
 
 	"github.com/tripmeter/tripmeter/internal/retryafter"
@@ -32,6 +33,8 @@ type fields struct {
 	quotaOf     string   // its quotaId or quotaMetric
 	upstream    bool     // OpenRouter: another provider refused
 	headerLimit string   // OpenRouter: metadata.headers["X-RateLimit-Limit"]
+
+	headers http.Header // OpenRouter: metadata.headers, at most maxQuotas of them
 }
 
 const maxQuotas = 16
@@ -438,6 +441,12 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	case headersObj:
 		if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
 			f.headerLimit = string(raw)
+		}
+		if len(f.headers) < maxQuotas && len(raw) <= maxWord {
+			if f.headers == nil {
+				f.headers = http.Header{}
+			}
+			f.headers.Set(key, text(raw))
 		}
 	case detail:
 		if key == "reason" && isString && len(raw) <= maxWord { // google.rpc.ErrorInfo

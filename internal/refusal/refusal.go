@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/tripmeter/tripmeter/internal/retryafter"
@@ -83,10 +84,17 @@ func Classify(status int, body []byte) Verdict { return ClassifyWith(status, bod
 // an error found inside a stream: then a numeric code in the body takes the
 // status's place, and a body without an error gives the zero Verdict.
 func ClassifyWith(status int, body []byte, o Options) Verdict {
+	v, _ := classify(status, body, o)
+	return v
+}
+
+// classify also returns the fields that it read.
+func classify(status int, body []byte, o Options) (Verdict, *fields) {
+	classified.Add(1)
 	clock := retryafter.Clock{Local: o.Now}
 	f := read(body, &clock)
 	if !f.failed && status < 400 {
-		return Verdict{}
+		return Verdict{}, f
 	}
 	v := Verdict{Code: f.code, Type: f.typ, Status: f.status}
 	status = f.effective(status)
@@ -116,8 +124,15 @@ func ClassifyWith(status int, body []byte, o Options) Verdict {
 			v.Known = true
 		}
 	}
-	return v
+	return v, f
 }
+
+// classified counts the bodies that were classified. A test holds it to one for
+// each refused response.
+var classified atomic.Int64
+
+// Classified is how many bodies this process has classified so far.
+func Classified() int64 { return classified.Load() }
 
 // effective is the status to judge by: the HTTP status if it is an error, else
 // the numeric code that a stream carries in its body.
