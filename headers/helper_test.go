@@ -45,3 +45,10 @@ var dialects = map[string]Dialect{
 	// API-Football, Rate limits: the requests pair is per day, the plain pair per minute.
 	"api-football": {Windows: []FieldWindow{{Dimension: "requests", Swapped: true, Window: day}, {Window: time.Minute}}},
 }
+
+// empty reports whether nothing at all is known.
+func (i *Info) empty() bool {
+	return !i.Requests.known() && !i.Tokens.known() && !i.Input.known() && !i.Output.known() &&
+		len(i.Other)+len(i.Windows)+len(i.Policies) == 0 &&
+		!i.NotBefore.OK && !i.ShouldRetry.OK
+}

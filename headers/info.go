@@ -119,13 +119,6 @@ type Info struct {
 	// ShouldRetry is the provider's word on trying this very call again.
 	ShouldRetry Flag
 
-	// BodyWait is a wait given only in the body (google.rpc.RetryInfo), and
-	// BodyHeaders holds header fields that were given inside the body
-	// (error.metadata.headers, by OpenRouter). Both are unknown unless
-	// Options.Body was given.
-	BodyWait    Span
-	BodyHeaders *Info
-
 	// Unread counts the fields whose name was understood and whose value was
 	// not, an empty value apart. It is for logs and metrics: a provider that
 	// starts to spell its values in another way shows here and nowhere else.

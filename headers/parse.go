@@ -22,14 +22,10 @@ type Options struct {
 	// Dialect is what the provider's documentation adds to the fields. The zero
 	// value adds nothing, which is right where the field names say everything.
 	Dialect Dialect
-
-	// Body is the beginning of an error body, where the caller has it. Some
-	// providers put their fields there. Nil: not looked at.
-	Body []byte
 }
 
 // Parse reads every field about limits that h has. It never fails: what cannot
-// be read is unknown. Neither h nor o.Body is altered or kept.
+// be read is unknown. h is not altered and not kept.
 //
 // Work and memory are bounded whatever h holds: names above 96 bytes and values
 // above 4 KiB are not read, and a header that names more than 64 quotas
@@ -39,14 +35,14 @@ type Options struct {
 // another request and are not read (draft-ietf-httpapi-ratelimit-headers-10
 // section 5); a Retry-After still is.
 func Parse(h http.Header, o Options) Info {
-	if o.Body == nil && !Any(h) {
+	if !Any(h) {
 		return Info{}
 	}
 	return parse(h, o)
 }
 
-// Any reports whether h has a field that Parse reads. Where it has none, and
-// there is no body to read, Parse returns the zero Info.
+// Any reports whether h has a field that Parse reads. Where it has none, Parse
+// returns the zero Info.
 func Any(h http.Header) bool {
 	for key := range h {
 		if kindOf(key) != kindNone {
@@ -93,9 +89,6 @@ func parse(h http.Header, o Options) Info {
 		info.Unread++
 	}
 	r.assemble(&info)
-	if o.Body != nil {
-		readBody(o, r.clock.Now(), &info)
-	}
 	return info
 }
 
