@@ -12,8 +12,8 @@ import (
 )
 
 // The IETF fields (draft-ietf-httpapi-ratelimit-headers) changed their grammar
-// under one name. All of it is read, each field line for itself, so that a bad
-// line of one hop does not hide the good line of another:
+// under one name. All of it is read, each field line for itself: a bad line of
+// one hop does not hide the good line of another.
 //
 //	-03 to -06  RateLimit-Limit: 100, 100;w=60, 1000;w=3600
 //	-06, -07    RateLimit-Policy: 100;w=60

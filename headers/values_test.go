@@ -66,7 +66,7 @@ func TestASentinelIsUnknown(t *testing.T) {
 	}
 }
 
-// What is left is at least minus the limit. Below that it is no balance.
+// A remaining count is at least minus the limit. Below that it is no balance.
 func TestADebtIsAtMostTheLimit(t *testing.T) {
 	for value, want := range map[string]Count{
 		"-2147483648": {}, "-200001": {}, "-999999999999999": {},

@@ -7,8 +7,8 @@ import (
 	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
-// The forms themselves are tested in internal/retryafter; here, that each of
-// them arrives in Info, and that what is refused is unknown and not zero.
+// The forms themselves are tested in internal/retryafter. Here each of them arrives
+// in Info, and a refused value is unknown and not zero.
 func TestEachFormOfRetryAfterArrives(t *testing.T) {
 	for _, c := range []struct {
 		name, value string

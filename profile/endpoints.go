@@ -37,8 +37,8 @@ func (u Use) String() string {
 	return "no use"
 }
 
-// Free reports whether no model runs: such a call costs one request and no
-// tokens, whatever its body holds, and is never too large for a limit on tokens.
+// Free reports whether no model runs. Such a call costs one request and no tokens,
+// for any body, and is never too large for a limit on tokens.
 func (u Use) Free() bool { return u >= Counts }
 
 // An Endpoint is what is known of the calls to one path. The zero Endpoint is
@@ -55,7 +55,7 @@ type Endpoint struct {
 	// Does is what the endpoint does.
 	Does Use
 
-	// Creates: each call makes another lasting thing (a batch, a job, a file), so a
+	// Creates: each call makes another lasting thing, such as a batch or a file. A
 	// call that may have arrived must not be sent again without an Idempotency-Key.
 	Creates bool
 
@@ -74,12 +74,17 @@ type Endpoint struct {
 	own bool
 }
 
-// Endpoint tells what the profile's provider does with a call. Most paths have
-// the same meaning everywhere, so the whole table is searched whatever the profile
-// is. Of several shapes that fit, the one with the most segments counts, of these
-// the one with the most literal bytes, and of these the profile's own. Items of
-// the table, and shapes whose words are common ones, hold for the providers that
-// have them. Endpoints of the profile itself come first.
+// Endpoint returns what the profile's provider does with a call. Most paths have
+// the same meaning everywhere, so each profile searches the whole table. Of several
+// shapes that fit, these come first, in this order:
+//
+//   - those of p.Endpoints;
+//   - the shape with the most segments;
+//   - the shape with the most literal bytes;
+//   - the shape of the profile's own provider.
+//
+// Items of the table, and shapes of common words, hold only for the providers that
+// have them.
 //
 // A call that is in no row is unlisted, except that GET, HEAD, OPTIONS and DELETE
 // never run a model.

@@ -7,9 +7,8 @@ const (
 	get  = http.MethodGet
 )
 
-// endpoints is every endpoint that the API references of the providers have and
-// that POST or PUT reaches, and the few of GET that mean something else than
-// reading. The rest of GET, HEAD and DELETE needs no row.
+// endpoints are those that the API references of the providers have for POST. GET,
+// HEAD and DELETE run no model and need no row.
 var endpoints = []Endpoint{
 	// A model writes.
 	{Method: post, Path: "chat/completions", Does: Generates, Source: "OpenAI API reference, chat; and all that are compatible",

@@ -42,9 +42,9 @@ func calls(t *testing.T) []call {
 	return all
 }
 
-// Every endpoint of the API references is told for what it is, under its own
-// profile, and every row of the table has a call that it decides.
-func TestEachProvidersEndpointsAreTold(t *testing.T) {
+// The table knows each endpoint of the API references under its own profile. Each
+// row of the table decides a call of each of its providers.
+func TestEachProvidersEndpointsAreKnown(t *testing.T) {
 	decided := map[string]bool{}
 	seen := map[string]int{}
 	for _, c := range calls(t) {
@@ -105,7 +105,7 @@ func TestTheTableOfEndpointsIsSound(t *testing.T) {
 	}
 }
 
-// What runs no model runs none whatever the host is, unless its words are common.
+// A path that runs no model runs none on any host, unless its words are common.
 func TestAFreeEndpointIsFreeOnEveryHost(t *testing.T) {
 	for _, c := range calls(t) {
 		p, _ := ByName(c.provider)

@@ -156,8 +156,8 @@ func (t *tally) get(f field) (int64, bool) {
 }
 
 // counts reports whether the tally states a cost. One impossible number (below
-// zero, a fraction, a string, above 2^53) makes all of it unknown: whoever wrote
-// it did not count.
+// zero, a fraction, a string, above 2^53) makes all of it unknown: the others come
+// from the same hand.
 func (t *tally) counts() bool { return t.known&costFields != 0 && !t.bad }
 
 // others reports whether the tally states a cost and none in tokens.
@@ -272,8 +272,8 @@ func (t *tally) normal() Counts {
 	if !c.Output.OK && c.Input.OK && (t.embedding || c.Total.OK && c.Total.N == c.Input.N) {
 		c.Output = Count{0, true}
 	}
-	// A total and one part give the other: without it the estimate of the part
-	// would stand, and the rest of the total would come on top of it.
+	// A total and one part give the other. Otherwise the estimate of the missing
+	// part would stand, and the rest of the total would be added to it.
 	if c.Total.OK && c.Total.N > 0 && c.Input.OK != c.Output.OK {
 		known := c.Input.N + c.Output.N
 		switch {

@@ -18,8 +18,8 @@
 // [FromHeader] reads what some providers state in the header instead.
 // [Counts.Charge] turns the counts into what a provider's limit is debited.
 //
-// The files: scanner.go walks JSON, shapes.go is the table of what stands
-// where, reading.go decides which statement counts, counts.go brings the
-// dialects to one meaning; sse.go, frames.go and packed.go take framing and
-// compression away; refusal.go and header.go are what errors and headers say.
+// The files: scanner.go walks JSON. shapes.go is the table of places.
+// reading.go decides which statement counts. counts.go brings the dialects to
+// one meaning. sse.go, frames.go and packed.go take framing and compression
+// away. refusal.go and header.go hold what errors and headers say.
 package usage

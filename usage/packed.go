@@ -23,9 +23,9 @@ const (
 // A kept is a compressed body until it is over; then it is unpacked.
 //
 // Unpacking as the bytes pass would need a goroutine behind a pipe, since
-// decoders pull. That goroutine outlives a body nobody closes, must be waited for
-// before the result is the same every time, and makes each piece of a stream wait
-// for two switches. Keeping the bytes has none of these states. The bytes come
+// decoders pull. That goroutine outlives a body that is never closed. The result would
+// depend on it, and each piece of a stream would wait for two switches. Keeping the
+// bytes has none of these states. The bytes come
 // compressed only to a caller that set Accept-Encoding itself: net/http otherwise
 // unpacks them first.
 type kept struct {

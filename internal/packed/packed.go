@@ -1,10 +1,10 @@
 // Package packed unpacks bodies that carry a Content-Encoding: gzip, deflate,
 // br, zstd, and several of them one over the other.
 //
-// The promise: the work is bounded whatever the bytes are. A body never unpacks
-// to more than [Limits].Out bytes, nor to more than 48 times its size and a
-// mebibyte, and unpacking ends soon after [Limits].Time. What was unpacked until
-// then was real. No byte makes it panic.
+// The promise: the work is bounded for all bodies. A body never unpacks to more
+// than [Limits].Out bytes, nor to more than 48 times its size and a mebibyte.
+// Unpacking ends soon after [Limits].Time. The bytes that came out before a limit
+// are those of the body. No byte makes it panic.
 //
 // The refusal: it takes no readers, starts no goroutine, and keeps nothing. Its
 // callers have the packed bytes already, and must not wait for more.
@@ -31,8 +31,8 @@ import (
 type Limits struct {
 	// Out is the most bytes that are unpacked. 0 or less is 32 MiB.
 	Out int64
-	// Time is how long unpacking and the use of what was unpacked may take. It is
-	// looked at between pieces of 32 KiB. 0 or less is 200 ms.
+	// Time is how long unpacking and the use of the pieces may take. It is looked
+	// at between pieces of 32 KiB. 0 or less is 200 ms.
 	Time time.Duration
 }
 
@@ -142,8 +142,8 @@ func Unpack(contentEncoding string, body []byte, l Limits, use func([]byte)) (wh
 			defer done()
 		}
 		if i > 0 {
-			// The layers between are unpacked as they are read, so a small body in
-			// a large one costs no more than the limit on what comes out.
+			// An inner layer is unpacked as it is read, and has the same limit. A
+			// small body in a large one costs no more than one layer.
 			next = io.LimitReader(next, l.Out)
 		}
 		r, head = next, nil

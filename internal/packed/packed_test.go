@@ -141,7 +141,7 @@ func TestTimeEndsTheWork(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are: bounded, no panic, the same each time.
+// Any bytes: bounded, no panic, the same each time.
 func FuzzUnpack(f *testing.F) {
 	for _, e := range []string{"gzip", "deflate", "br", "zstd", "gzip, br"} {
 		f.Add(e, pack(f, e, []byte(strings.Repeat("data: {}\n", 50))))

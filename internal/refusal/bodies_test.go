@@ -165,8 +165,8 @@ func TestALimitThatTwoPhrasesContradictIsNotStated(t *testing.T) {
 	}
 }
 
-// FuzzWaits writes waits into bodies by an oracle's hand and expects never a
-// shorter one back, nor one above the ceiling, whatever stands around them.
+// FuzzWaits writes a known wait into a body among other text. It expects no shorter
+// wait back, and none above the ceiling.
 func FuzzWaits(f *testing.F) {
 	f.Add(uint64(1), int64(756), "Rate limited. ", int64(86400))
 	f.Add(uint64(2), int64(1), "try again in 2s", int64(60))

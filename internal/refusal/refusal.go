@@ -41,8 +41,8 @@ type Verdict struct {
 	// several the longest. 0 is unknown. It is 0 for what is not retryable:
 	// providers offer waits of seconds even with a used-up daily allowance.
 	Wait time.Duration
-	// Reset is the time until an allowance that is used up is there again, as far
-	// as the body says, also for what is not retryable. 0 is unknown.
+	// Reset is the time until a used-up allowance is restored, as the body says. It
+	// is there for a refusal that is not retryable too. 0 is unknown.
 	Reset time.Duration
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" when the body does not say.

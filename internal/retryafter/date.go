@@ -95,8 +95,8 @@ func ParseDate(s string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// cutZone takes apart what stands before and behind the zone of a date, which
-// follows the time of day, and returns how far east of Greenwich the zone is.
+// cutZone takes the zone, which follows the time of day, out of a date. It returns
+// how far east of Greenwich the zone is.
 func cutZone(s string) (rest string, east time.Duration, ok bool) {
 	i := strings.IndexByte(s, ':')
 	end := i + len(":04:05")

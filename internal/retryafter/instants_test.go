@@ -138,9 +138,9 @@ func numberOracle(s string, unit time.Duration, now time.Time) (readings []time.
 	return readings
 }
 
-// A number is one of the readings that an exact oracle gives. It is the length
-// wherever no reading as an instant can be believed, and a shorter wait than the
-// length only where the length is above ten days.
+// A number is one of the readings that an exact oracle gives. Without a believable
+// instant it is the length. It is a shorter wait than the length only where the
+// length is above ten days.
 func FuzzNumber(f *testing.F) {
 	for _, s := range []string{"30", "1767225660", "1767225660000", "1767225660000000", "1767225660000000000", "1767225660.5", "946684830", "315360000", "99999999999", "0", ".5"} {
 		f.Add(s, int64(1767225600))
