@@ -116,6 +116,8 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "tokenize-text", Does: Counts, Source: "xAI API reference, tokenize", of: []string{"xai"}},
 	{Method: post, Path: "apply-template", Does: Counts, Source: "llama.cpp server"},
 	{Method: post, Path: "utils/token_counter", Does: Counts, Source: "LiteLLM proxy, token counter", of: []string{"litellm"}},
+	{Method: post, Path: "v4/tokenizer", Does: Counts, Source: "Zhipu API reference, tokenizer"},
+	{Method: post, Path: "v1/tokenizer", Does: Counts, Source: "Alibaba Model Studio API reference, tokenizer"},
 	{Method: post, Path: "tokenizers/estimate-token-count", Does: Counts, Source: "Moonshot API reference"},
 
 	// Bytes are stored.

@@ -124,8 +124,11 @@ func TestAnImpossibleCountMakesItsObjectUnknown(t *testing.T) {
 		r := Read(jsonType, "", []byte(`{"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":`+n+`},"total_tokens":null}}`))
 		want(t, r, map[string]int64{"input_tokens": 12, "output_tokens": 3})
 	}
+	// Money in a usage object is no count.
+	r := Read(jsonType, "", []byte(`{"usage":{"prompt_tokens":12,"completion_tokens":3,"input":0.0004,"output":0.001,"cost":-0.1,"total_cost":"7"}}`))
+	want(t, r, map[string]int64{"input_tokens": 12, "output_tokens": 3})
 	// What was stated before stands; what comes later counts.
-	r := Read("", "", []byte(event(`{"usage":{"prompt_tokens":12,"completion_tokens":3}}`, `{"usage":{"prompt_tokens":12,"completion_tokens":-3}}`)))
+	r = Read("", "", []byte(event(`{"usage":{"prompt_tokens":12,"completion_tokens":3}}`, `{"usage":{"prompt_tokens":12,"completion_tokens":-3}}`)))
 	want(t, r, map[string]int64{"input_tokens": 12, "output_tokens": 3})
 	r = Read("", "", []byte(event(`{"usage":{"prompt_tokens":12,"completion_tokens":-3}}`, `{"usage":{"prompt_tokens":12,"completion_tokens":3}}`)))
 	want(t, r, map[string]int64{"input_tokens": 12, "output_tokens": 3})
@@ -236,14 +239,14 @@ func TestABodyPackedInAnyCodingIsRead(t *testing.T) {
 	noise := strings.Repeat("Sphinx of black quartz, judge my vow. ", 40)
 	var text bytes.Buffer
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for text.Len() < 4<<20 { // hard to pack
+	for text.Len() < 3<<20 { // hard to pack
 		fmt.Fprintf(&text, `{"choices":[{"index":0,"text":"%016x%016x%016x%016x%016x%016x"}]}`+"\n", rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64())
 	}
 	large := text.String() + `{"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}` + "\n"
 	small := `{"x":"` + noise + `","usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
 	brotlied := func(b []byte) []byte {
 		var out bytes.Buffer
-		w := brotli.NewWriterLevel(&out, 4)
+		w := brotli.NewWriterLevel(&out, 1)
 		w.Write(b)
 		w.Close()
 		return out.Bytes()

@@ -44,12 +44,13 @@ const (
 	nodePredictions  // Vertex AI embeddings: predictions
 	nodeVertexText   // predictions[].embeddings
 	nodeStatistics   // predictions[].embeddings.statistics
+	nodeRunPod       // RunPod: output[].usage
 	nodeCount
 )
 
 // usageNodes are the objects that hold one statement of what a call cost.
 var usageNodes = [nodeCount]bool{nodeUsage: true, nodeGemini: true, nodeMetrics: true, nodeMeta: true,
-	nodeGeneration: true, nodeReplicate: true, nodePages: true, nodeTencentUsage: true}
+	nodeGeneration: true, nodeReplicate: true, nodePages: true, nodeTencentUsage: true, nodeRunPod: true}
 
 // A member says what to do with one member of an object. The zero value of
 // each field: nothing.
@@ -161,6 +162,13 @@ var shapes = [nodeCount]map[string]*member{
 		"CompletionTokens": is(fieldCompletion),
 		"TotalTokens":      is(fieldTotal),
 	},
+	nodeRunPod: { // elsewhere input and output are money as often
+		"input":             is(fieldInput),
+		"output":            is(fieldOutput),
+		"prompt_tokens":     is(fieldPrompt),
+		"completion_tokens": is(fieldCompletion),
+		"total_tokens":      is(fieldTotal),
+	},
 	nodePredictions: {"embeddings": into(nodeVertexText)},
 	nodeVertexText:  {"statistics": into(nodeStatistics), "values": {seen: (*reading).embeddingSeen}},
 	nodeStatistics:  {"token_count": is(fieldResultInput)},
@@ -186,9 +194,6 @@ var shapes = [nodeCount]map[string]*member{
 		"prompt_audio_seconds":    is(fieldSeconds),   // Mistral
 		"seconds":                 is(fieldSeconds),   // OpenAI transcriptions
 		"type":                    {text: asWord, word: (*reading).usageType},
-
-		"input":  is(fieldInput), // RunPod
-		"output": is(fieldOutput),
 
 		// Costs that are no tokens, where no tokens stand beside them.
 		"duration":           is(fieldOther),
@@ -309,7 +314,7 @@ var shapes = [nodeCount]map[string]*member{
 	nodeOutput: {
 		"message": into(nodeOutput), // Bedrock: output.message.content
 		"content": listOf(nodeParts),
-		"usage":   into(nodeUsage), // RunPod: a list of answers; DashScope's video
+		"usage":   into(nodeRunPod), // a list of answers
 	},
 	nodeData: {"embedding": {seen: (*reading).embeddingSeen}},
 }

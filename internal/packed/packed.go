@@ -131,6 +131,7 @@ func Unpack(contentEncoding string, body []byte, l Limits, use func([]byte)) (wh
 			whole = false
 		}
 	}()
+	sound := false // no decoder has panicked
 	var r io.Reader = bytes.NewReader(body)
 	head := body
 	for i := len(list) - 1; i >= 0; i-- {
@@ -139,7 +140,7 @@ func Unpack(contentEncoding string, body []byte, l Limits, use func([]byte)) (wh
 			return false
 		}
 		if done != nil {
-			defer done()
+			defer func() { done(sound) }()
 		}
 		if i > 0 {
 			// An inner layer is unpacked as it is read, and has the same limit. A
@@ -157,14 +158,17 @@ func Unpack(contentEncoding string, body []byte, l Limits, use func([]byte)) (wh
 			use(buf[:got])
 		}
 		if n += int64(got); err != nil {
+			sound = true
 			return errors.Is(err, io.EOF)
 		}
 		if time.Since(began) > l.Time {
+			sound = true
 			return false
 		}
 	}
 	// The limit may be where the body ends.
 	got, err := r.Read(buf[:1])
+	sound = true
 	return got == 0 && errors.Is(err, io.EOF)
 }
 
@@ -174,7 +178,7 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // reader unpacks one coding. head is the beginning of the bytes where they are
 // there, nil in an inner layer. done gives a decoder back.
-func reader(c coding, r io.Reader, head []byte) (unpacked io.Reader, done func(), err error) {
+func reader(c coding, r io.Reader, head []byte) (unpacked io.Reader, done func(sound bool), err error) {
 	switch c {
 	case gzipped:
 		if head != nil && !bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
@@ -217,8 +221,8 @@ func reader(c coding, r io.Reader, head []byte) (unpacked io.Reader, done func()
 		if err := z.Reset(r); err != nil {
 			return nil, nil, err
 		}
-		return z, func() {
-			if z.Reset(nil) == nil {
+		return z, func(sound bool) {
+			if sound && z.Reset(nil) == nil {
 				zstds.Put(z)
 			}
 		}, nil
