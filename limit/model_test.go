@@ -882,6 +882,7 @@ func (m *model) pause(s *modelScope, p Pause) {
 			x.setBack(m.now, x.fresh(), opens-m.now)
 		}
 	}
+	m.look(s.door)
 	m.settle()
 }
 
