@@ -410,7 +410,14 @@ func (m *model) stopped(st *modelStop, w modelWant, k *modelLane) bool {
 				return true
 			}
 		}
-		return q.claim != nil && q.claim != k && m.keepsFrom(q, k, c)
+		if q.claim == nil || q.claim == k {
+			return false
+		}
+		at, keeps := m.keepsFrom(q, k, c)
+		if keeps && at > m.now {
+			st.at = at
+		}
+		return keeps
 	}
 	s := st.s
 	switch {
@@ -441,17 +448,18 @@ func (m *model) stopped(st *modelStop, w modelWant, k *modelLane) bool {
 	return behind(0) // else it is a probe
 }
 
-// keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units.
-func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) bool {
+// keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units,
+// and the instant at which the one who claims can go.
+func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) (then int64, keeps bool) {
 	o := q.claim
-	if k != nil && k.claimed > 0 && k.claimed < o.claimed {
-		return false
+	if k != nil && k.claimed > 0 && k.claimed < o.claimed || o.in == q || m.first(o.in) != o {
+		return 0, false
 	}
-	then := m.now
+	then = m.now
 	cost := o.tickets[0].cost
 	for _, s := range o.path {
 		if m.now < s.pausedUntil || o.place && s.full() {
-			return false
+			return 0, false
 		}
 		for _, x := range s.limits {
 			then = max(then, later(m.now, x.wait(count(x.cfg.Unit, cost))))
@@ -459,14 +467,14 @@ func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) bool {
 	}
 	x := q.limit
 	if x == nil {
-		return q.s.opt.MaxInFlight-q.s.inFlight <= 1
+		return then, q.s.opt.MaxInFlight-q.s.inFlight <= 1
 	}
 	rest := new(big.Rat).Sub(x.level, units(c))
 	rest.Add(rest, new(big.Rat).Mul(x.perNano, units(then-m.now)))
 	if rest.Cmp(x.burst) > 0 {
 		rest = x.burst
 	}
-	return rest.Cmp(units(min(count(x.cfg.Unit, cost), x.cap))) < 0
+	return then, rest.Cmp(units(min(count(x.cfg.Unit, cost), x.cap))) < 0
 }
 
 // take spends what w wants everywhere.
@@ -663,6 +671,16 @@ func (m *model) allLines() (all []*modelLine) {
 
 func (m *model) occupied() []*modelLine {
 	return slices.DeleteFunc(m.allLines(), func(q *modelLine) bool { return len(q.lanes) == 0 })
+}
+
+// forever reports whether a scope is paused without an end or a probe to come.
+func (m *model) forever() bool {
+	for _, s := range m.scopes {
+		if s.pausedUntil == math.MaxInt64 {
+			return true
+		}
+	}
+	return false
 }
 
 // due is the instant of the next thing to happen by itself.
@@ -1482,6 +1500,9 @@ func (x *trial) compare(s source) {
 	scopes := map[string]Snapshot{"": snap}
 	for _, one := range snap.Scopes {
 		scopes[one.Scope] = one
+	}
+	if x.calm && len(m.waiting) > 0 && len(m.open) == 0 && m.due() == math.MaxInt64 && !m.forever() {
+		x.fatalf("nobody goes, and nothing is waited for")
 	}
 	if snap.Waiting != len(m.waiting) || snap.InFlight != len(m.open) {
 		x.fatalf("%d waiting, %d in flight; want %d, %d", snap.Waiting, snap.InFlight, len(m.waiting), len(m.open))
