@@ -290,7 +290,10 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 	switch {
 	case lim.Rate == (Rate{}):
 		if b != nil {
-			q := b.line
+			q, gone := b.line, *b
+			if gone.line = nil; q != nil {
+				q.b = &gone // where b was will be another one
+			}
 			s.limits = slices.DeleteFunc(s.limits, func(b bound) bool { return b.cfg.Name == lim.Name })
 			s.relink()
 			l.scatter(q, now)
@@ -309,16 +312,16 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 		burst, largest := lim.sizes()
 		b.change(now, lim.Rate, burst, largest)
 		b.cfg = &lim
+		var q *line
 		if unit != lim.Unit {
 			l.open.seq++
 			b.unit, b.born = lim.Unit, l.open.seq
-			q := b.line
-			b.line = nil
-			l.scatter(q, now)
+			q, b.line = b.line, nil
 		}
 		if b.max < most || unit != lim.Unit {
-			l.refuseImpossible(s)
+			l.refuseImpossible(s) // before anybody goes, who could not be charged
 		}
+		l.scatter(q, now)
 	}
 	if lim.Rate != (Rate{}) {
 		if configured {
