@@ -28,9 +28,12 @@ type Options struct {
 	Window time.Duration
 
 	// Known is a law that recorded traffic has shown, believed from the start.
-	// Shape 0 is none. Why says where it is from.
+	// Shape 0 is none. Known.Edge is counted from Base. Why says where it is from.
 	Known limit.Law
 	Why   string
+
+	// Base is the instant from which edges are counted. Zero: the first call.
+	Base time.Time
 
 	// Unsure is how far the debit of a call may be wrong, in per cent. Requests
 	// are counted exactly: 0. Tokens that are estimated: 25.
@@ -71,7 +74,7 @@ type Evidence struct {
 // A Belief is the law that is believed of a limit.
 type Belief struct {
 	Law      limit.Law     // Law.Edge is from Base
-	Base     time.Time     // the instant that Law.Edge is counted from
+	Base     time.Time     // the instant that Law.Edge is counted from; zero before the first call
 	Limit    int64         // units in Window; 0 is not known
 	Window   time.Duration //
 	Capacity int64         // the most that was shown to be there at once, less 0.25 s of refill
@@ -85,9 +88,13 @@ type Belief struct {
 	Ask time.Time
 }
 
-// At is the law for a meter whose instants are counted from base.
+// At is the law for a meter whose instants are counted from base. Before the first
+// call nothing is known of edges.
 func (b Belief) At(base time.Time) limit.Law {
 	l := b.Law
+	if b.Base.IsZero() {
+		return l
+	}
 	if l.Edge != 0 || !l.FirstCall && l.Shape.Windowed() && l.Shape != limit.ShapeLog {
 		l.Edge += b.Base.Sub(base)
 	}
@@ -219,18 +226,22 @@ func New(o Options) *Learner {
 	if o.Window <= 0 {
 		o.Window = time.Minute
 	}
-	return &Learner{o: o, chosen: none}
+	b := Belief{Window: o.Window, Base: o.Base, Why: "nothing is known yet"}
+	if o.Known.Shape != limit.ShapeUnknown {
+		b.Law, b.Why = o.Known, o.Why
+	}
+	return &Learner{o: o, chosen: none, belief: b}
 }
 
 func (l *Learner) start(at time.Time) {
 	if !l.base.IsZero() {
 		return
 	}
-	l.base = at
-	l.belief = Belief{Base: at, Window: l.o.Window, Since: at, Why: "nothing is known yet"}
-	if l.o.Known.Shape != limit.ShapeUnknown {
-		l.belief.Law, l.belief.Why = l.o.Known, l.o.Why
+	l.base, l.belief.Since = at, at
+	if !l.o.Base.IsZero() {
+		l.base = l.o.Base
 	}
+	l.belief.Base = l.base
 }
 
 // Belief is what is believed now.
@@ -643,14 +654,22 @@ func (l *Learner) conclude(now time.Time) {
 	}
 	switch {
 	case v.byReset >= bucket && v.against*4 <= v.byReset && still*4 <= v.byReset+rise:
-		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("reset is missing / rate on %d answers", v.byReset))
+		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
+			l.belief.Why = fmt.Sprintf("reset is missing / rate on %d answers", v.byReset)
+		}
 	case rise >= bucket && still*4 <= rise && l.best() < 0:
-		l.believe(now, limit.Law{Shape: limit.ShapeBucket}, fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise))
+		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
+			l.belief.Why = fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise)
+		}
 	case l.windowed():
-		f := l.pairs[l.best()]
-		l.believe(now, l.window(), fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses))
+		if l.believe(now, l.window()) {
+			f := l.pairs[l.chosen]
+			l.belief.Why = fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses)
+		}
 	case still >= window && rise*4 <= still:
-		l.believe(now, l.window(), fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still))
+		if l.believe(now, l.window()) {
+			l.belief.Why = fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still)
+		}
 	}
 }
 
@@ -714,18 +733,20 @@ func (l *Learner) window() limit.Law {
 	return law
 }
 
-func (l *Learner) believe(now time.Time, law limit.Law, why string) {
+// believe reports whether that is another law than before.
+func (l *Learner) believe(now time.Time, law limit.Law) bool {
 	old := l.belief.Law
 	if old.Shape == law.Shape && (old.Edge-law.Edge)%l.o.Window == 0 {
-		return
+		return false
 	}
 	if old.Shape == l.o.Known.Shape && old.Shape.Windowed() && law.Shape == limit.ShapeSliding {
-		return // it says less than what is known
+		return false // it says less than what is known
 	}
 	if old.Shape != law.Shape {
 		l.belief.Since, l.struck.n = now, 0
 	}
-	l.belief.Law, l.belief.Until, l.belief.Why = law, time.Time{}, why
+	l.belief.Law, l.belief.Until = law, time.Time{}
+	return true
 }
 
 // resets are the instants that answers name.

@@ -265,8 +265,8 @@ func TestALawIsGivenUpAfterTheSecondRefusalOnWhichItsBooksHadRoom(t *testing.T) 
 		m := l.Charged(now, 100)
 		return l.Saw(Evidence{Mark: m, Answered: now.Add(time.Second / 2), Refused: true, Room: room})
 	}
-	if b := l.Belief(); b.Law.Shape != limit.ShapeUnknown {
-		t.Fatalf("believed before the first call: %v", b)
+	if b := l.Belief(); b.Law.Shape != limit.ShapeBucket || b.Why != "recorded traffic" {
+		t.Fatalf("before the first call: %v", b)
 	}
 	for range 5 {
 		if _, changed := refuse(false); changed {
@@ -359,4 +359,28 @@ func ExampleLearner() {
 	fmt.Println(l.Belief())
 	// Output:
 	// bucket: 300000 in 1m0s, since 12:00:00: reset is missing / rate on 3 answers
+}
+
+func TestAKnownEdgeIsCountedFromTheBaseThatIsNamed(t *testing.T) {
+	base := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	l := New(Options{Known: limit.Law{Shape: limit.ShapeFixed, Edge: 7 * time.Second}, Base: base})
+	other := base.Add(-time.Minute)
+	for range 2 {
+		if m := l.Belief().At(other); m.Edge != 67*time.Second {
+			t.Errorf("edge %v from a minute before, want 1m7s", m.Edge)
+		}
+		l.Charged(base.Add(time.Hour), 1)
+	}
+}
+
+// What a call costs the learner of one limit: one charge, one answer.
+func BenchmarkLearner(b *testing.B) {
+	l := New(Options{Unsure: 25})
+	now := time.Unix(1_700_000_000, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(50 * time.Millisecond)
+		m := l.Charged(now, 100)
+		l.Saw(Evidence{Mark: m, Answered: now, Limit: Count{300_000, true}, Remaining: Count{290_000, true}, Reset: Span{2 * time.Second, true}})
+	}
 }

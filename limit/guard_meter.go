@@ -35,7 +35,8 @@ type meterBefore struct {
 	latest int64 // of the log's slot
 }
 
-// take spends cost at now if all that decides has room, else nothing.
+// take spends cost at now if all that decides has room, else nothing. It is not
+// inlined: a hot loop compares more with nil itself and saves a call.
 func (m *meter) take(now, cost int64) bool {
 	if m.more == nil {
 		return m.Bucket.take(now, cost)

@@ -309,6 +309,13 @@ func BenchmarkMeter(b *testing.B) {
 	run("bucket", func(now int64) bool { return bare.take(now, 1) })
 	alone := meter{Bucket: newBucket(r, MaxUnits, MaxUnits, 0)}
 	run("meter", func(now int64) bool { return alone.take(now, 1) })
+	alone = meter{Bucket: newBucket(r, MaxUnits, MaxUnits, 0)}
+	run("meter, asked in place", func(now int64) bool { // as a hot loop would
+		if alone.more == nil {
+			return alone.Bucket.take(now, 1)
+		}
+		return alone.takeMore(now, 1)
+	})
 	guarded := meter{Bucket: newBucket(r, MaxUnits, MaxUnits, 0)}
 	guarded.protect(MaxUnits / 2)
 	run("guarded", func(now int64) bool { return guarded.take(now, 1) })

@@ -113,8 +113,9 @@ var laws = []Law{
 
 	// Two wall-clock minutes, weighted; a fixed minute from the first call in 2025;
 	// two weighted windows from the first call since.
+	{Provider: "mistral", Field: "ratelimitbysize-month", When: WhenAnswered, Scope: ScopeUnknown, Source: "recorded responses: it counts up, and lasts 30 days or more"},
 	{Provider: "mistral", Field: "ratelimitbysize*", Span: Span{"", "2025-07-01"}, Shape: limit.ShapeTwoWindows, Clock: true, Window: time.Minute, Reset: ResetEdge, Precise: time.Second, When: WhenAnswered, Scope: ScopeUnknown, Source: recorded},
-	{Provider: "mistral", Field: "tokens-month", Span: Span{"", ""}, When: WhenAnswered, Scope: ScopeSameLimit, Source: "recorded responses: it is not the calendar month, and lasts 30 days or more"},
+	{Provider: "mistral", Field: "tokens-month", When: WhenAnswered, Scope: ScopeSameLimit, Source: "recorded responses: it is not the calendar month, and lasts 30 days or more"},
 	{Provider: "mistral", Field: "req-10-second", Shape: limit.ShapeTwoWindows, FirstCall: true, Window: 10 * time.Second, When: WhenAnswered, Scope: ScopeSameLimit, Source: recorded},
 	{Provider: "mistral", Field: "req-*", Span: Span{"2025-07-01", "2025-11-03"}, Shape: limit.ShapeFixed, FirstCall: true, Window: time.Minute, When: WhenAnswered, Scope: ScopeSameLimit, Source: recorded},
 	{Provider: "mistral", Field: "*-minute", Span: Span{"2025-07-01", "2025-11-03"}, Shape: limit.ShapeFixed, FirstCall: true, Window: time.Minute, When: WhenAnswered, Scope: ScopeSameLimit, Source: recorded},
