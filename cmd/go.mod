@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/tripmeter/tripmeter => ../
 
 require (
+	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/tripmeter/tripmeter v0.0.0
 	golang.org/x/sys v0.20.0
 )

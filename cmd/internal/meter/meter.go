@@ -50,7 +50,9 @@ type Config struct {
 	MaxRetryAfter time.Duration
 	// StopSDKRetries sets x-should-retry: false on answers that SDKs repeat.
 	StopSDKRetries bool
-	Hooks          Hooks
+	// StartEmpty begins with no credit: another Meter may have spent it.
+	StartEmpty bool
+	Hooks      Hooks
 }
 
 // Hooks are called as the Transport's are. Each may be nil.
@@ -149,9 +151,16 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 	if len(m.models) >= MaxModels && !own {
 		return m.models[""], nil
 	}
+	p := m.profile
+	if m.c.StartEmpty {
+		if p.Name == "" {
+			p = profile.Unknown()
+		}
+		p.StartEmpty = true
+	}
 	h := m.c.Hooks
 	t, err := transport.New(transport.Options{
-		Base: m.c.Base, Provider: m.profile, Charge: m.c.Charge, Burst: m.c.Burst,
+		Base: m.c.Base, Provider: p, Charge: m.c.Charge, Burst: m.c.Burst,
 		RPM: limits.RPM, TPM: limits.TPM, InputTPM: limits.InputTPM, OutputTPM: limits.OutputTPM,
 		MaxInFlight: m.c.InFlight, MaxQueue: m.c.MaxQueue, MaxWait: m.c.MaxWait, Attempts: m.c.Attempts,
 		Retry:          retry.Options{MaxWait: m.c.MaxRetryAfter},
@@ -209,6 +218,22 @@ func (m *Meter) State() []State {
 	}
 	slices.SortFunc(out, func(a, b State) int { return strings.Compare(a.Model, b.Model) })
 	return out
+}
+
+// Idle reports whether nothing is under way, owed or paused, and every limit is
+// full: a Meter made anew would be the same.
+func (m *Meter) Idle() bool {
+	for _, s := range m.State() {
+		if s.InFlight+s.Waiting > 0 || !s.PausedUntil.IsZero() {
+			return false
+		}
+		for _, l := range s.Limits {
+			if l.Credit < l.Capacity {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // CloseIdleConnections closes the idle connections of the base.
