@@ -34,6 +34,7 @@ var rooms = []struct {
 	{"internal/neterr", nil, "a leaf: the one reading of a round trip's errors"},
 	{"internal/refusal", []string{"headers"}, "the one reading of a refused response"},
 	{"providertest", nil, "shares no code with what it is to contradict"},
+	{"internal/batchfile", nil, "file formats, for the command and the example; opens and sends nothing"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
 	{"examples", []string{"limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -151,6 +152,14 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 	if len(m.models) >= MaxModels && !own {
 		return m.models[""], nil
 	}
+	var charge *estimate.Charge
+	if m.c.Charge != "" {
+		c, err := estimate.ParseCharge(m.c.Charge)
+		if err != nil {
+			return nil, err
+		}
+		charge = &c
+	}
 	p := m.profile
 	if m.c.StartEmpty {
 		if p.Name == "" {
@@ -160,10 +169,10 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 	}
 	h := m.c.Hooks
 	t, err := transport.New(transport.Options{
-		Base: m.c.Base, Provider: p, Charge: m.c.Charge, Burst: m.c.Burst,
+		Base: m.c.Base, Provider: p, Charge: charge, Burst: m.c.Burst,
 		RPM: limits.RPM, TPM: limits.TPM, InputTPM: limits.InputTPM, OutputTPM: limits.OutputTPM,
 		MaxInFlight: m.c.InFlight, MaxQueue: m.c.MaxQueue, MaxWait: m.c.MaxWait, Attempts: m.c.Attempts,
-		Retry:          retry.Options{MaxWait: m.c.MaxRetryAfter},
+		Retry:          retry.Options{MaxRetryAfter: m.c.MaxRetryAfter},
 		StopSDKRetries: m.c.StopSDKRetries,
 		Trace:          h.trace(),
 	})

@@ -24,7 +24,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		up + "models = [\"[\"]\n":       "models",
 		up + "provider = \"no\"\n":      "provider",
 		up + "budget = \"mine\"\n":      "budget",
-		up + "charge = \"maybe\"\n":     "Charge",
+		up + "charge = \"maybe\"\n":     "maybe",
 		up + "queue = -1\n":             "queue",
 		up + "key_env = \"NONE\"\n":     "NONE is not set",
 		up + up:                         "name",
