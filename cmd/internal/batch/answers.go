@@ -165,6 +165,7 @@ func lineKey(id string) string { return "\x00line " + id }
 // ours reports whether a torn end is the beginning of a line of ours, or of
 // zeros, which a power cut leaves.
 func ours(torn []byte) bool {
+	torn, _, _ = bytes.Cut(torn, []byte{0})
 	for _, id := range []string{realID, practiceID} {
 		begin := []byte(`{"id":"` + id)
 		if n := min(len(torn), len(begin)); bytes.Equal(torn[:n], begin[:n]) {
