@@ -182,10 +182,19 @@ func cause(err error) string {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return "no answer in time"
 	}
-	if errors.As(err, &op) {
-		err = op.Err
-	}
 	text := err.Error()
+	for _, end := range []string{"EOF", "connection reset", "broken pipe", "closed idle connection", "connection refused", "no route to host", "network is unreachable"} {
+		if strings.Contains(text, end) {
+			switch end {
+			case "EOF", "connection reset", "broken pipe", "closed idle connection":
+				return "the connection was cut"
+			}
+			return end
+		}
+	}
+	if errors.As(err, &op) {
+		text = op.Err.Error()
+	}
 	if i := strings.LastIndex(text, ": "); i >= 0 && len(text) > 60 {
 		text = text[i+2:]
 	}
