@@ -1262,7 +1262,7 @@ func (x *trial) try(s source) {
 		if wait < math.MaxInt64 {
 			wait -= m.now
 		}
-		if int64(e.Wait) != wait || wait > 0 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
+		if int64(e.Wait) != wait || wait > 0 && wait < math.MaxInt64 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
 			x.fatalf("try %+v: wait %d, earliest %v; want %d", a, e.Wait, e.Earliest, wait)
 		}
 	}
@@ -1443,6 +1443,11 @@ func (x *trial) set(s source) {
 		}
 		old.cfg = lim
 	}
+	for _, t := range slices.Clone(m.waiting) {
+		if possible(t.lane.path, t.cost) != nil {
+			m.leave(t, ErrTooLarge)
+		}
+	}
 	for orphan != nil && len(orphan.lanes) > 0 {
 		k := m.first(orphan)
 		if st := m.lacks(k.want(), k); st != nil {
@@ -1453,11 +1458,6 @@ func (x *trial) set(s source) {
 			t.res.ticket = t.ticket
 			m.unclaim(k)
 			m.leave(t, nil)
-		}
-	}
-	for _, t := range slices.Clone(m.waiting) {
-		if possible(t.lane.path, t.cost) != nil {
-			m.leave(t, ErrTooLarge)
 		}
 	}
 	if changed != nil {
