@@ -36,9 +36,10 @@ var rooms = []struct {
 	{"internal/refusal", []string{"headers", "internal/retryafter"}, "the one reading of a refused response; waits in bodies are read as those of fields are"},
 	{"internal/packed", []string{"github.com/andybalholm/brotli", "github.com/klauspost/compress/zstd"}, "a leaf: bounded unpacking, and the one importer of its decoders"},
 	{"providertest", nil, "shares no code with what it is to contradict"},
+	{"internal/batchfile", nil, "file formats, for the command and the example; opens and sends nothing"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"internal/batchfile", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {

@@ -1,4 +1,4 @@
-package main
+package batch
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tripmeter/tripmeter/internal/batchfile"
 )
 
 // answering serves the answers of a script, one a request; the last is repeated.
@@ -54,7 +56,7 @@ func TestInputForms(t *testing.T) {
 		b, _ := json.Marshal(id)
 		ls = append(ls, fmt.Sprintf(`{"custom_id":%s,"method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}`, b))
 	}
-	long := `{"custom_id":"` + strings.Repeat("y", maxLine) + `"}`
+	long := `{"custom_id":"` + strings.Repeat("y", batchfile.MaxLine) + `"}`
 	for name, in := range map[string]struct {
 		text string
 		bad  int64
@@ -76,7 +78,11 @@ func TestInputForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := runBatch(t, filepath.Join(t.TempDir(), "out.jsonl"), nil, "-in", file, "-base-url", url, "-rpm", "1000000")
-			if o.code != exitDone || o.sum.Completed != int64(len(ids)) || o.sum.BadLines != in.bad {
+			code := ExitDone
+			if in.bad > 0 {
+				code = ExitFailed
+			}
+			if o.code != code || o.sum.Completed != int64(len(ids)) || o.sum.BadLines != in.bad || int64(len(o.bad)) != in.bad {
 				t.Fatalf("code %d, %+v\n%.2000s", o.code, o.sum, o.stderr)
 			}
 			for _, id := range ids {
@@ -85,9 +91,9 @@ func TestInputForms(t *testing.T) {
 				}
 			}
 			var stdout bytes.Buffer
-			code := run([]string{"-in", "-", "-base-url", url, "-rpm", "1000000"}, noEnv, nil, strings.NewReader(in.text), &stdout, io.Discard)
-			if code != exitDone || strings.Count(stdout.String(), "\n") != len(ids) {
-				t.Errorf("through standard input: code %d, %d lines", code, strings.Count(stdout.String(), "\n"))
+			got := Run([]string{"-in", "-", "-base-url", url, "-rpm", "1000000"}, noEnv, nil, strings.NewReader(in.text), &stdout, io.Discard)
+			if got != code || strings.Count(stdout.String(), "\n") != len(ids)+int(in.bad) {
+				t.Errorf("through standard input: code %d, %d lines", got, strings.Count(stdout.String(), "\n"))
 			}
 		})
 	}
@@ -112,7 +118,7 @@ func TestPipes(t *testing.T) {
 	}
 	in.Close()
 	o := runBatch(t, filepath.Join(t.TempDir(), "out.jsonl"), nil, "-in", fmt.Sprintf("/dev/fd/%d", r.Fd()), "-base-url", url)
-	if o.code != exitDone || len(o.answers) != 2 {
+	if o.code != ExitDone || len(o.answers) != 2 {
 		t.Fatalf("code %d, %v\n%s", o.code, o.order, o.stderr)
 	}
 }
@@ -130,8 +136,8 @@ func TestFullDisk(t *testing.T) {
 		lines = append(lines, lineFor(fmt.Sprint(i)))
 	}
 	var stderr bytes.Buffer
-	code := run([]string{"-in", write(t, lines...), "-out", "/dev/full", "-base-url", url, "-in-flight", "2", "-rpm", "100000"}, noEnv, nil, nil, io.Discard, &stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "no space left") || served.Load() > 80 {
+	code := Run([]string{"-in", write(t, lines...), "-out", "/dev/full", "-base-url", url, "-in-flight", "2", "-rpm", "100000"}, noEnv, nil, nil, io.Discard, &stderr)
+	if code != ExitBroken || !strings.Contains(stderr.String(), "no space left") || served.Load() > 80 {
 		t.Fatalf("code %d, %d served\n%s", code, served.Load(), &stderr)
 	}
 }
@@ -149,8 +155,8 @@ func TestFilesThatAreNotThere(t *testing.T) {
 		{"-in", in, "-out", in},
 	} {
 		var stderr bytes.Buffer
-		code := run(append(args, "-base-url", url), noEnv, nil, nil, io.Discard, &stderr)
-		if code != exitFailed || stderr.Len() == 0 || served.Load() != 0 {
+		code := Run(append(args, "-base-url", url), noEnv, nil, nil, io.Discard, &stderr)
+		if code != ExitUsage || stderr.Len() == 0 || served.Load() != 0 {
 			t.Errorf("%v: code %d, %d served\n%s", args, code, served.Load(), &stderr)
 		}
 	}
@@ -167,6 +173,7 @@ func TestResumeForms(t *testing.T) {
 		skipped int64
 		lines   int
 		refused bool
+		failed  bool
 	}{
 		"empty":                 {text: "", lines: 2},
 		"whole":                 {text: whole + "\n", skipped: 1, lines: 2},
@@ -176,11 +183,16 @@ func TestResumeForms(t *testing.T) {
 		"cut after one byte":    {text: whole + "\n{", skipped: 1, lines: 2},
 		"only a cut line":       {text: whole[:30], lines: 2},
 		"of the Batch API":      {text: `{"id": "batch_req_abc", "custom_id": "a", "response": {"status_code": 200}, "error": null}` + "\n", skipped: 1, lines: 2},
-		"an error of ours":      {text: `{"id":"batch_req_1","custom_id":"a","response":null,"error":{"code":"x","message":"y"}}` + "\n", skipped: 1, lines: 2},
+		"an error of ours":      {text: `{"id":"batch_req_1","custom_id":"a","response":null,"error":{"code":"x","message":"y"}}` + "\n", skipped: 1, lines: 2, failed: true},
 		"foreign":               {text: "dear diary\n", refused: true},
 		"foreign, no newline":   {text: "dear diary", refused: true},
 		"a file of requests":    {text: lineFor("a") + "\n", refused: true},
 		"foreign after answers": {text: whole + "\ndear diary", refused: true},
+		"zeros":                 {text: whole + "\n" + strings.Repeat("\x00", 4096), skipped: 1, lines: 2},
+		"only zeros":            {text: strings.Repeat("\x00", 512), lines: 2},
+		"half a line and zeros": {text: whole + "\n" + whole[:60] + strings.Repeat("\x00", 4000), skipped: 1, lines: 2},
+		"zeros with newlines":   {text: whole + "\n\x00\x00\n\x00" + strings.Repeat("\x00", 100), skipped: 1, lines: 2},
+		"torn in the middle":    {text: whole[:60] + "\n" + whole + "\n", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, _ := answering(t, status(200, usage12))
@@ -190,7 +202,7 @@ func TestResumeForms(t *testing.T) {
 			}
 			args := []string{"-in", write(t, lineFor("a"), lineFor("b")), "-base-url", url, "-rpm", "100000"}
 			if c.refused {
-				if code := run(append(args, "-out", out), noEnv, nil, nil, io.Discard, io.Discard); code != exitFailed {
+				if code := Run(append(args, "-out", out), noEnv, nil, nil, io.Discard, io.Discard); code != ExitUsage {
 					t.Errorf("code %d", code)
 				}
 				if b, _ := os.ReadFile(out); string(b) != c.text {
@@ -199,19 +211,23 @@ func TestResumeForms(t *testing.T) {
 				return
 			}
 			o := runBatch(t, out, nil, args...)
-			if o.code != exitDone || o.sum.Skipped != c.skipped || len(o.answers) != c.lines {
+			code := ExitDone
+			if c.failed {
+				code = ExitFailed
+			}
+			if o.code != code || o.sum.Skipped != c.skipped || len(o.answers) != c.lines {
 				t.Fatalf("code %d, %v, %+v\n%s", o.code, o.order, o.sum, o.stderr)
 			}
 		})
 	}
 }
 
-// An answer line above maxLine is still known when the job goes on.
+// An answer line above batchfile.MaxLine is still known when the job goes on.
 func TestResumeAfterALongAnswer(t *testing.T) {
-	url, served := answering(t, status(200, `"`+strings.Repeat("z", maxLine)+`"`))
+	url, served := answering(t, status(200, `"`+strings.Repeat("z", batchfile.MaxLine)+`"`))
 	in, out := write(t, lineFor("a")), filepath.Join(t.TempDir(), "out.jsonl")
 	for range 2 {
-		if code := run([]string{"-in", in, "-out", out, "-base-url", url}, noEnv, nil, nil, io.Discard, io.Discard); code != exitDone {
+		if code := Run([]string{"-in", in, "-out", out, "-base-url", url}, noEnv, nil, nil, io.Discard, io.Discard); code != ExitDone {
 			t.Fatal(code)
 		}
 	}
@@ -226,12 +242,14 @@ func TestInterruptWhileInputIsSilent(t *testing.T) {
 	defer w.Close()
 	stop := make(chan os.Signal, 2)
 	stop <- os.Interrupt
-	if code := run([]string{"-in", "-"}, noEnv, stop, silent, io.Discard, io.Discard); code != exitInterrupted {
+	if code := Run([]string{"-in", "-", "-practice"}, noEnv, stop, silent, io.Discard, io.Discard); code != ExitLeft {
 		t.Fatal(code)
 	}
 }
 
-// The figures of a script of answers, exactly.
+// The figures of a script of answers, exactly. A refusal for the rate is sent
+// again however often; a failure as often as -attempts says while others are
+// answered, and then it is left for the next run.
 func TestSummary(t *testing.T) {
 	var mu sync.Mutex
 	scripts := map[string][]http.HandlerFunc{
@@ -239,10 +257,10 @@ func TestSummary(t *testing.T) {
 		"b": {status(429, `{"error":{"code":"rate_limit_exceeded"}}`), status(503, ``), status(200, usage12)},
 		"c": {status(400, `{"error":{"message":"no"}}`)},
 		"d": {broken, status(200, usage12)},
-		"e": {status(429, `{}`), status(429, `{}`), status(429, `{}`)},
+		"e": {status(429, `{}`), status(429, `{}`), status(429, `{}`), status(200, usage12)},
 		"f": {broken, broken, broken},
 	}
-	served := 0
+	var served int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		_, id, _ := strings.Cut(string(b), "Hello ")
@@ -263,22 +281,22 @@ func TestSummary(t *testing.T) {
 	}
 	o := runBatch(t, filepath.Join(t.TempDir(), "out.jsonl"), nil, "-in", write(t, append(lines, "bad")...), "-base-url", s.URL, "-attempts", "3", "-rpm", "100000")
 	want := summary{
-		Requests: 6, Completed: 3, Failed: 3, Refused429: 4, WireAttempts: 13, InputTokens: 3, OutputTokens: 6, BadLines: 1,
-		Seconds: o.sum.Seconds, LongestWait: o.sum.LongestWait,
+		Requests: 6, Completed: 4, Failed: 1, Left: 1, Refused429: 4, WireAttempts: served, InputTokens: 4, OutputTokens: 8, BadLines: 1,
+		Seconds: o.sum.Seconds, LongestWait: o.sum.LongestWait, Kinds: o.sum.Kinds,
 	}
-	if o.code != exitDone || o.sum != want || served != 13 {
+	if o.code != ExitLeft || fmt.Sprint(o.sum) != fmt.Sprint(want) || served < 14 || served > 15 {
 		t.Fatalf("code %d, %d served\ngot  %+v\nwant %+v\n%s", o.code, served, o.sum, want, o.stderr)
 	}
 	if o.sum.Seconds <= 0 || o.sum.LongestWait < 0 || o.sum.LongestWait > o.sum.Seconds {
 		t.Errorf("%+v", o.sum)
 	}
-	for id, code := range map[string]int{"a": 200, "b": 200, "c": 400, "d": 200, "e": 429} {
+	for id, code := range map[string]int{"a": 200, "b": 200, "c": 400, "d": 200, "e": 200} {
 		if r := o.answers[id].Response; r == nil || r.StatusCode != code {
 			t.Errorf("%s: %+v", id, o.answers[id])
 		}
 	}
-	if e := o.answers["f"].Error; e == nil || !strings.Contains(e.Message, "broke off") {
-		t.Errorf("f: %+v", o.answers["f"])
+	if a, ok := o.answers["f"]; ok || !strings.Contains(o.stderr, "broke off") {
+		t.Errorf("f has a line: %+v\n%s", a, o.stderr)
 	}
 }
 
@@ -293,9 +311,9 @@ func TestAnswersAreKept(t *testing.T) {
 		"JSON, no UTF": {"\"\xff\"", `"data:application/octet-stream;base64,Iv8i"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, _ := answering(t, status(200, c.body))
+			url, _ := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, c.body) })
 			var stdout bytes.Buffer
-			if code := run([]string{"-in", write(t, lineFor("a")), "-base-url", url}, noEnv, nil, nil, &stdout, io.Discard); code != exitDone {
+			if code := Run([]string{"-in", write(t, lineFor("a")), "-base-url", url}, noEnv, nil, nil, &stdout, io.Discard); code != ExitDone {
 				t.Fatal(code)
 			}
 			if want := `"body":` + c.want + `}`; !strings.Contains(stdout.String(), want) {
@@ -326,7 +344,7 @@ func TestFirstAnswerIsAwaited(t *testing.T) {
 		lines = append(lines, lineFor(fmt.Sprint(i)))
 	}
 	o := runBatch(t, filepath.Join(t.TempDir(), "out.jsonl"), nil, "-in", write(t, lines...), "-base-url", url)
-	if o.code != exitDone || len(o.answers) != 50 {
+	if o.code != ExitDone || len(o.answers) != 50 {
 		t.Fatalf("code %d, %d answers", o.code, len(o.answers))
 	}
 	if got := <-early; got > 5 || served.Load() != 50 {
@@ -337,20 +355,8 @@ func TestFirstAnswerIsAwaited(t *testing.T) {
 func TestBaseURL(t *testing.T) {
 	in := write(t, lineFor("a"))
 	for _, bad := range []string{"api.openai.com", "ftp://x", "https://", "http://h/?key=1", "://"} {
-		if code := run([]string{"-in", in, "-base-url", bad}, noEnv, nil, nil, io.Discard, io.Discard); code != exitUsage {
+		if code := Run([]string{"-in", in, "-base-url", bad}, keyEnv, nil, nil, io.Discard, io.Discard); code != ExitUsage {
 			t.Errorf("%s: code %d", bad, code)
-		}
-	}
-	for _, c := range [][3]string{
-		{"https://h", "/v1/x", "https://h/v1/x"},
-		{"https://h/", "/v1/x", "https://h/v1/x"},
-		{"https://h/v1", "/v1/x", "https://h/v1/x"},
-		{"https://h/v1/", "/v1/x?a=b", "https://h/v1/x?a=b"},
-		{"https://h/openai", "/v1/x", "https://h/openai/v1/x"},
-		{"https://h/v1", "/v1beta/x", "https://h/v1/v1beta/x"},
-	} {
-		if got := join(c[0], c[1]); got != c[2] {
-			t.Errorf("join(%s, %s) = %s, want %s", c[0], c[1], got, c[2])
 		}
 	}
 }
