@@ -53,8 +53,9 @@ type Observer interface {
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
-// Open prices a call on a path. r is nil for a call without a body.
-func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
+// Open prices a call on a path. r is nil for a call that no model runs for, such as
+// one without a body. It counts as that many requests, 1 at least.
+func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	p.start()
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
@@ -62,6 +63,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
 		c.price = s.prices.Price(*r, s.Rule(r.Model))
 	}
 	c.cost = c.price.Cost()
+	c.cost.Requests = max(1, requests)
 }
 
 // Cost is what each attempt of the call takes.

@@ -25,6 +25,8 @@ type call struct {
 	req             *http.Request // the caller's
 	out             http.Request  // the copy that is sent
 	books           budget.Call   // what it holds in the ledger
+	ahead           *ahead        // of the request's body; nil if none was read ahead
+	creates         bool          // another arrival makes another lasting thing
 
 	// The attempt on the wire, or the last one.
 	attempts int
@@ -244,6 +246,7 @@ func (c *call) cut() { c.end(false) }
 
 // settle gives the last attempt its ending in the ledger, unless it has had it.
 func (c *call) settle(last state, r *usage.Result, complete bool) {
+	c.ahead.release()
 	reserved := c.books.Charged()
 	if f := c.trace.Settled; f != nil {
 		defer func() { // also if another hook panics
