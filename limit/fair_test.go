@@ -108,7 +108,7 @@ func TestTenantsShareByWeight(t *testing.T) {
 					for i, size := range []int64{50, 200, 1000} {
 						all = append(all, &party{name: string(rune('a' + i)), calls: 60, reserves: size * over[i], costs: size, works: time.Second})
 					}
-					share(t, l, 6*time.Hour, all...)
+					share(t, l, 2*time.Hour, all...)
 					total, sum := 0.0, 0
 					var shares []float64
 					for i, p := range all {
@@ -125,7 +125,7 @@ func TestTenantsShareByWeight(t *testing.T) {
 							t.Errorf("%s got %d tokens, want %.0f", p.name, p.served, want)
 						}
 					}
-					if most := 60_000.0 * 6 * 60; total < most*0.99 || total > most*1.01+10_000 {
+					if most := 60_000.0 * 2 * 60; total < most*0.99 || total > most*1.01+10_000 {
 						t.Errorf("%.0f tokens in all, of %.0f", total, most)
 					}
 					empty(t, l)
@@ -222,12 +222,12 @@ func TestBatchFloor(t *testing.T) {
 					l := perMinute(t, 60_000, nil)
 					people := &party{name: tenants[0], calls: 50, reserves: 300 * over[0], costs: 300, works: time.Second}
 					batch := &party{name: tenants[1], class: Batch, calls: 50, reserves: 700 * over[1], costs: 700, works: time.Second}
-					share(t, l, 12*time.Hour, people, batch)
+					share(t, l, 3*time.Hour, people, batch)
 					total := float64(people.served + batch.served)
 					if s := 100 * float64(batch.served) / total; s < 9.5 || s > 10.5 {
 						t.Errorf("batch got %.2f %%", s)
 					}
-					if total < 0.995*60_000*12*60 {
+					if total < 0.995*60_000*3*60 {
 						t.Errorf("%.0f tokens in all", total)
 					}
 				})
