@@ -247,3 +247,59 @@ func TestBatchFloor(t *testing.T) {
 		}
 	})
 }
+
+// Two models with limits far apart, one that is always refused and paused, and a
+// host that is paused for an hour: each caller gets what it would get alone.
+func TestScopesTogetherGetWhatTheyGetApart(t *testing.T) {
+	run := func(t *testing.T, parties func() []*party) (served []int64) {
+		synctest.Test(t, func(t *testing.T) {
+			l := mustNew(t, Options{})
+			for scope, n := range map[string]int64{"small": 30_000, "large": 200_000} {
+				l.SetScopeLimit(scope, Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(n), Burst: n / 6, Largest: n})
+			}
+			l.PauseScope("pictures", Pause{For: time.Hour, By: "the server"})
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+			defer cancel()
+			probes := 0
+			go func() { // each call to the sick model is refused, and pauses it again
+				for {
+					l.PauseScope("sick", Pause{For: time.Hour, ProbeAfter: time.Second})
+					r, err := l.Admit(ctx, Ask{Scopes: []string{"sick"}, First: true})
+					if err != nil {
+						return
+					}
+					probes++
+					time.Sleep(100 * time.Millisecond)
+					r.Return()
+				}
+			}()
+			all := parties()
+			share(t, l, 10*time.Minute, all...)
+			for _, p := range all {
+				served = append(served, p.served)
+			}
+			if probes > 600 {
+				t.Errorf("%d probes in ten minutes", probes)
+			}
+		})
+		return served
+	}
+	small := func() *party {
+		return &party{calls: 20, reserves: 500, works: 2 * time.Second, scopes: []string{"account", "small"}}
+	}
+	large := func() *party {
+		return &party{calls: 60, reserves: 1000, works: 2 * time.Second, scopes: []string{"account", "large"}}
+	}
+	sick := func() *party { return &party{calls: 20, reserves: 100, scopes: []string{"account", "sick"}} }
+	pictures := func() *party { return &party{calls: 20, reserves: 100, scopes: []string{"pictures"}} }
+	apart := append(run(t, func() []*party { return []*party{small()} }), run(t, func() []*party { return []*party{large()} })...)
+	together := run(t, func() []*party { return []*party{small(), large(), sick(), pictures()} })
+	for i, alone := range apart {
+		if float64(together[i]) < 0.97*float64(alone) {
+			t.Errorf("party %d got %d, alone %d", i, together[i], alone)
+		}
+	}
+	if together[3] != 0 {
+		t.Errorf("%d tokens of a paused host", together[3])
+	}
+}
