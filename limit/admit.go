@@ -129,7 +129,7 @@ func (st *stop) line() *line {
 func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
 	if k != nil {
 		st = stop{s: k.in.s, b: k.in.b, door: k.in.door}
-		if st.line() == k.in && l.stopped(&st, w, k, now) {
+		if st.line() == k.in && l.stopped(&st, w, k, now) { // else it is a line for nothing now
 			return st, true
 		}
 	}
