@@ -24,7 +24,7 @@ const (
 
 	// maxUnreadTokens bounds the price of media that is not read. Too little is
 	// paid back when the usage comes; too much refuses a call for nothing.
-	maxUnreadTokens = maxPages * pageTokens
+	maxUnreadTokens = 15_000
 )
 
 // Body inspects the body of a request without taking it from the request.
@@ -98,6 +98,7 @@ func unread(t string, size int64) Request {
 		r.MediaTokens = min(mulSat(seconds, 10), maxUnreadTokens)
 	}
 	r.Input = r.Quarters + r.MediaTokens
+	r.Guess = r.Input
 	return r
 }
 

@@ -79,6 +79,6 @@
 //	go test ./estimate -run xxx -bench 'Inspect|Count' -benchmem
 //
 // The weights of a family are laid out in 75 kB when first used; a scanner of
-// 13 kB for each call that runs at the same time is pooled. The vocabularies for
+// 29 kB for each call that runs at the same time is pooled. The vocabularies for
 // exact counting, 1.4 to 5 MB each, are loaded by package estimate/tiktoken only.
 package estimate

@@ -14,7 +14,7 @@ import (
 // promptTexts inspects a body and returns what was counted as text, in order.
 func promptTexts(body, path string) (Request, []string) {
 	var found []string
-	r, _ := inspect([]byte(body), path, func(raw []byte) (milli, chars int64) {
+	r := inspect([]byte(body), path, func(raw []byte) (milli, chars int64) {
 		found = append(found, string(AppendText(nil, raw)))
 		return int64(len(raw)) * 1000, characters(raw)
 	})
@@ -45,7 +45,7 @@ func TestPrompts(t *testing.T) {
 			texts: []string{"assistant", "f", "{}", `[{"name":"f","parameters":{}}]`}},
 		{name: "schema", kind: "chat", messages: 1,
 			body:  `{"messages":[{"content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"s"}}}`,
-			texts: []string{"x", `{"type":"json_schema","json_schema":{"name":"s"}}`}},
+			texts: []string{"x", `{"name":"s"}`}},
 		{name: "Anthropic", kind: "messages", model: "claude-sonnet-4-6", messages: 2,
 			body: `{"model":"claude-sonnet-4-6","system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral"}}],"messages":[` +
 				`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"tool_use","id":"t","name":"go","input":{"to":["here"]}}]},` +
@@ -62,7 +62,7 @@ func TestPrompts(t *testing.T) {
 			texts: []string{"S", "user", "A", "f", `{"a":1}`, "f", `{"b":"c"}`, `[{"functionDeclarations":[{"name":"f"}]}]`}},
 		{name: "responses text", kind: "responses", messages: 1,
 			body:  `{"model":"gpt-5","instructions":"I","input":"x","text":{"format":{"type":"json_schema","schema":{}}}}`,
-			model: "gpt-5", texts: []string{"I", "x", `{"format":{"type":"json_schema","schema":{}}}`}},
+			model: "gpt-5", texts: []string{"I", "x", `{}`}},
 		{name: "responses items", kind: "responses", messages: 3,
 			body: `{"input":[{"role":"user","content":[{"type":"input_text","text":"A"},{"type":"input_image","image_url":"https://example.org/a"}]},` +
 				`{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"O"}]}`,
@@ -220,13 +220,13 @@ func TestB069_ChoicesMultiply(t *testing.T) {
 		if r.Choices != c.choices {
 			t.Errorf("%s: %d choices, want %d", c.body, r.Choices, c.choices)
 		}
-		_, output := Rule{ReserveCap: true}.Price(r, 0)
+		output := Rule{ReserveCap: true}.Price(r, 0).Output
 		if output != 100*c.choices {
 			t.Errorf("%s: %d tokens of output reserved, want %d", c.body, output, 100*c.choices)
 		}
 	}
 	huge := Inspect([]byte(`{"messages":[],"max_tokens":9e18,"n":9e18}`), Options{})
-	if _, output := (Rule{ReserveCap: true}).Price(huge, 0); output != math.MaxInt64 {
+	if output := (Rule{ReserveCap: true}).Price(huge, 0).Output; output != math.MaxInt64 {
 		t.Errorf("%d tokens reserved: the product wrapped round", output)
 	}
 }
@@ -236,11 +236,11 @@ func TestB069_ChoicesMultiply(t *testing.T) {
 func TestB070_CapIsReserved(t *testing.T) {
 	r := Inspect([]byte(`{"messages":[{"content":"hi"}],"max_tokens":4000}`), Options{})
 	rule := Rule{ReserveCap: true}
-	input, output := rule.Price(r, 0)
-	if output != 4000 {
-		t.Errorf("reserved %d, want 4000", output)
+	p := rule.Price(r, 0)
+	if p.Output != 4000 {
+		t.Errorf("reserved %d, want 4000", p.Output)
 	}
-	if in, out := rule.Actual(input, output, Used{Input: 9, Output: 20}); in != 9 || out != 20 {
+	if in, out := rule.Actual(p.Input, p.Output, Used{Input: 9, Output: 20}); in != 9 || out != 20 {
 		t.Errorf("settled at %d, %d; want 9, 20", in, out)
 	}
 }
@@ -248,13 +248,13 @@ func TestB070_CapIsReserved(t *testing.T) {
 // TestB071_PromptIsCharged: a large prompt with a small cap is not free.
 func TestB071_PromptIsCharged(t *testing.T) {
 	text := strings.Repeat("word ", 20_000)
-	r, _ := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
+	r := inspect([]byte(`{"messages":[{"role":"user","content":"`+text+`"}],"max_tokens":1}`), "",
 		func(raw []byte) (milli, chars int64) {
 			return 1000 * int64(strings.Count(string(raw), " ")), characters(raw)
 		})
 	for _, rule := range []Rule{{}, {Charge: ChargeActual}, {Charge: ChargeEstimate, PromptByChars: true}} {
-		if input, _ := rule.Price(r, 0); input < 20_000 {
-			t.Errorf("%v: %d tokens of input, want 20,000 at least", rule.Charge, input)
+		if p := rule.Price(r, 0); p.Input < 20_000 {
+			t.Errorf("%v: %d tokens of input, want 20,000 at least", rule.Charge, p.Input)
 		}
 	}
 }
@@ -325,11 +325,11 @@ func TestB075_ToolsAndSchemasCount(t *testing.T) {
 		`{"messages":[{"role":"user","content":"hi"}],"functions":` + list + `}`,
 		`{"tools":` + list + `,"messages":[{"role":"user","content":"hi"}]}`,
 		`{"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":` + list + `}}`,
-		`{"input":"hi","text":{"format":` + list + `}}`,
+		`{"input":"hi","text":{"format":{"type":"json_schema","schema":` + list + `}}}`,
 		`{"contents":[{"parts":[{"text":"hi"}]}],"tools":[{"functionDeclarations":` + list + `}]}`,
 		`{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{"responseSchema":` + list + `}}`,
 		`{"messages":[{"content":[{"text":"hi"}]}],"toolConfig":{"tools":` + list + `}}`,
-		`{"messages":[{"content":"hi"}],"output_config":{"format":` + list + `}}`,
+		`{"messages":[{"content":"hi"}],"output_config":{"format":{"type":"json_schema","schema":` + list + `}}}`,
 	} {
 		r, _ := promptTexts(body, "")
 		if int(r.Chars) < len(list) || int(r.Text) < 1000*len(list) {
@@ -354,11 +354,11 @@ func TestChatOverhead(t *testing.T) {
 		"gpt-3.5-turbo-0301": 3*4 - 1 + 3,
 		"":                   3*3 + 1 + 3,
 	} {
-		if r, _ := inspect(fmt.Appendf(nil, body, model), "", countNothing); r.Input != want {
+		if r := inspect(fmt.Appendf(nil, body, model), "", countNothing); r.Input != want {
 			t.Errorf("%s: %d tokens, want %d", model, r.Input, want)
 		}
 	}
-	if r, _ := inspect([]byte(`{"prompt":"a"}`), "", countNothing); r.Input != 0 {
+	if r := inspect([]byte(`{"prompt":"a"}`), "", countNothing); r.Input != 0 {
 		t.Errorf("a completion has %d tokens of overhead", r.Input)
 	}
 }
@@ -430,9 +430,9 @@ func TestLinear(t *testing.T) {
 		`{"messages":[` + strings.Repeat(`{"image":"data:image/jpeg;base64,/9j//////////////////"},`, 1<<14) + `{}]}`,
 	} {
 		counted := 0
-		s := newScanner([]byte(body), func(raw []byte) (milli, chars int64) { counted += len(raw); return 0, 0 })
-		s.run()
-		r, _ := s.request("")
+		s := newScanner([]byte(body))
+		s.run(func(raw []byte) (milli, chars int64) { counted += len(raw); return 0, 0 })
+		r := s.request("", true)
 		if s.effort > maxEffort+len(body) {
 			t.Errorf("%.30s...: an effort of %d", body, s.effort)
 		}
@@ -576,8 +576,8 @@ func TestModelNameIsKept(t *testing.T) {
 		{"gpt-4", "gpt-4", "gpt-4"},
 	} {
 		s.model = []byte(c.raw)
-		if got, want := s.modelName("/models/by-path:generate"), (modelName{c.name, c.family}); got != want {
-			t.Errorf("%q: %q, want %q", c.raw, got, want)
+		if got := s.modelName("/models/by-path:generate"); got.name != c.name || got.family != c.family {
+			t.Errorf("%q: %q of %q, want %q of %q", c.raw, got.name, got.family, c.name, c.family)
 		}
 	}
 	s.model = []byte("gpt-4")

@@ -1,9 +1,6 @@
 package estimate
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // A Family is a set of weights fitted to one tokenizer. The zero value is
 // O200k.
@@ -14,21 +11,6 @@ const (
 	CL100k               // cl100k_base: gpt-4, gpt-3.5-turbo, text-embedding-3
 	families
 )
-
-// FamilyOf returns the family whose tokenizer a model is known to use, after
-// the model table of the tiktoken library (tiktoken/model.py). Every other
-// model, those of other makers included, gets O200k: the smaller error of the
-// two on unknown ground, and a [Calibrator] learns the rest from usage.
-func FamilyOf(model string) Family {
-	model = strings.TrimPrefix(model, "ft:")
-	for _, p := range [...]string{"gpt-4", "gpt-3.5", "gpt-3.5-turbo", "gpt-35-turbo", "text-embedding-3", "text-embedding-ada-002"} {
-		rest, ok := strings.CutPrefix(model, p)
-		if ok && (rest == "" || rest[0] == '-' || rest[0] == ':') {
-			return CL100k
-		}
-	}
-	return O200k
-}
 
 // A class is what the weight of the next character depends on: the tokenizers
 // split where one kind of character meets another, so a letter after a letter

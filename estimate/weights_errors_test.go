@@ -74,10 +74,10 @@ func TestB065_PublishedErrors(t *testing.T) {
 					for n, answers := 0, 0; answers < 50; n++ {
 						if j := n % len(same); j != i {
 							answers++
-							c.Observe("model", CountFor(b.family, same[j].Text), exactly(b.family, same[j])*1000)
+							teach(&c, "model", 0, ceilDiv(CountFor(b.family, same[j].Text), 1000), exactly(b.family, same[j]))
 						}
 					}
-					after = append(after, float64(c.Scale("model", estimate))/float64(exact)-1)
+					after = append(after, float64(corrected(&c, "model", 0, ceilDiv(estimate, 1000))*1000)/float64(exact)-1)
 				}
 			}
 			if len(raw) < 40 {

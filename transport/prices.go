@@ -16,24 +16,21 @@ type prices struct {
 // priced is a request with its price, in tokens.
 type priced struct {
 	model         string
-	raw           int64 // prompt before calibration; 0 if the body was not understood
-	input, output int64 // under the charge rule
+	prompt        estimate.Prompt // to learn from when the usage comes
+	input, output int64           // under the charge rule
 	reserve       int64 // output under a rule that reserves the cap
 	charge        estimate.Charge
 }
 
 func (p *prices) price(r estimate.Request, rule estimate.Rule) priced {
-	out := priced{model: r.Model, charge: rule.Charge}
-	if r.Understood {
-		out.raw = r.Input
-	}
-	r.Input = p.prompts.Scale(r.Model, r.Input)
+	out := priced{model: r.Model, charge: rule.Charge, prompt: r.Prompt()}
+	r = p.prompts.Correct(r)
 	learned := p.answers.Learned(r.Model)
-	out.input, out.output = rule.Price(r, learned)
-	out.reserve = out.output
+	price := rule.Price(r, learned)
+	out.input, out.output, out.reserve = price.Input, price.Output, price.Output
 	if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
-		_, out.reserve = rule.Price(r, learned)
+		out.reserve = rule.Price(r, learned).Output
 	}
 	return out
 }
@@ -72,8 +69,8 @@ func (p *prices) learn(c *priced, r *usage.Result, whole bool) {
 	if !r.Found || c.model == "" {
 		return
 	}
-	if r.Input.OK && c.raw > 0 {
-		p.prompts.Observe(c.model, c.raw, r.Input.N)
+	if r.Input.OK {
+		p.prompts.Observe(c.prompt, r.Input.N)
 	}
 	if r.Output.OK && whole {
 		p.answers.Observe(c.model, r.Output.N)

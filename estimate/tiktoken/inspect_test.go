@@ -81,9 +81,9 @@ func escaped(body []byte) []byte {
 	return []byte(strings.NewReplacer(` `, `\u0020`, `'`, `\u0027`).Replace(string(body)))
 }
 
-// TestInspectTools: definitions are counted as the JSON that they are, which is
-// more than the published count for a function and never less (B075).
-func TestInspectTools(t *testing.T) {
+// Definitions are shown to these models in a shorter form than the JSON that they came
+// in, and the count is near the published one for that form.
+func TestToolsCountAsTheFormThatTheModelSees(t *testing.T) {
 	const body = `{"model":%q,"messages":[` +
 		`{"role":"system","content":"You are a helpful assistant that can answer to questions about the weather."},` +
 		`{"role":"user","content":"What's the weather like in San Francisco?"}],` +
@@ -95,7 +95,7 @@ func TestInspectTools(t *testing.T) {
 		exact := estimate.Inspect(fmt.Appendf(nil, body, model), estimate.Options{Counter: c})
 		fast := estimate.Inspect(fmt.Appendf(nil, body, model), estimate.Options{})
 		for name, r := range map[string]estimate.Request{"exact": exact, "fast": fast} {
-			if r.Input < published || r.Input > published*3/2 {
+			if r.Input < published*9/10 || r.Input > published*11/10 {
 				t.Errorf("%s, %s: %d tokens, published %d", model, name, r.Input, published)
 			}
 		}

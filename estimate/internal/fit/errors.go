@@ -60,11 +60,16 @@ func calibrated(f estimate.Family, all []corpus.Piece) []float64 {
 				continue
 			}
 			answers++
-			c.Observe("model", estimate.CountFor(f, all[j].Text), int64(exact(f, all[j])*1000))
+			c.Observe(prompt(f, all[j]).Prompt(), int64(exact(f, all[j])))
 		}
-		out = append(out, float64(c.Scale("model", estimate.CountFor(f, p.Text)))/1000/exact(f, p)-1)
+		out = append(out, float64(c.Correct(prompt(f, p)).Input)/exact(f, p)-1)
 	}
 	return out
+}
+
+// prompt is a request with one text in it.
+func prompt(f estimate.Family, p corpus.Piece) estimate.Request {
+	return estimate.Request{Model: "model", Understood: true, Input: (estimate.CountFor(f, p.Text) + 999) / 1000}
 }
 
 func mean(e []float64) float64 {

@@ -1,0 +1,88 @@
+package estimate
+
+import "strings"
+
+// stems are the names that models are known by, whatever a cloud puts in front of
+// them: a region, a vendor, a deployment. The first that a name contains counts.
+var stems = []string{
+	"claude", "gemini", "gemma", "nova-", "gpt-oss", "llama", "deepseek", "qwen", "qwq", "mixtral", "ministral", "mistral",
+	"pixtral", "codestral", "devstral", "magistral", "voxtral", "command-", "grok", "granite", "palmyra", "kimi", "glm-", "jamba",
+	"chatgpt", "gpt-", "text-embedding", "davinci-002", "babbage-002",
+}
+
+// family strips from a model's name what stands in front of the family: the
+// vendor ("openai/gpt-4o"), the mark of a fine-tuned model ("ft:gpt-4o:...") and
+// the region and vendor of a cloud ("us.anthropic.claude-sonnet-4-...").
+func family(model string) string {
+	if len(model) > maxModel {
+		return ""
+	}
+	model = strings.ToLower(model)
+	if i := strings.LastIndexByte(model, '/'); i >= 0 {
+		model = model[i+1:]
+	}
+	model = strings.TrimPrefix(model, "ft:")
+	for _, name := range stems {
+		i := strings.Index(model, name)
+		if i < 0 {
+			continue
+		}
+		model = model[i:]
+		switch name {
+		case "claude", "gemini":
+			model = strings.ReplaceAll(model, ".", "-") // some write the version "4.7", some "4-7"
+			// "claude-4-5-sonnet" of some clouds is "claude-sonnet-4-5" of the maker.
+			for _, size := range [...]string{"opus", "sonnet", "haiku"} {
+				rest, ok := strings.CutPrefix(model, "claude-4")
+				if !ok {
+					break
+				}
+				if j := strings.Index(rest, "-"+size); j >= 0 {
+					return "claude-" + size + "-4" + rest[:j] + rest[j+1+len(size):]
+				}
+			}
+		case "gpt-":
+			if rest, ok := strings.CutPrefix(model, "gpt-35"); ok { // Azure
+				model = "gpt-3.5" + rest
+			}
+		case "llama":
+			if rest, ok := strings.CutPrefix(model, "llama"); ok && rest != "" && '0' <= rest[0] && rest[0] <= '9' {
+				model = "llama-" + rest
+			}
+		}
+		return model
+	}
+	return model
+}
+
+// familyTable says which tokenizer a model uses, by the beginning of its name as
+// [family] returns it, up to its end or a mark; the longest that fits counts. OpenAI's rows are the model table
+// of the tiktoken library (tiktoken/model.py).
+var familyTable = []struct {
+	prefix string
+	family Family
+}{
+	{"gpt-4", CL100k},
+	{"gpt-3.5", CL100k},
+	{"text-embedding-3", CL100k},
+	{"text-embedding-ada-002", CL100k},
+	{"davinci-002", CL100k},
+	{"babbage-002", CL100k},
+}
+
+// FamilyOf returns the family whose tokenizer a model is known to use, whatever a
+// cloud puts in front of its name. Every other model gets O200k: the smaller error
+// on unknown ground, and a [Calibrator] learns the rest from usage.
+func FamilyOf(model string) Family { return familyOf(family(model)) }
+
+func familyOf(model string) Family {
+	f, best := O200k, -1
+	for i := range familyTable {
+		r := &familyTable[i]
+		rest, ok := strings.CutPrefix(model, r.prefix)
+		if ok && len(r.prefix) > best && (rest == "" || strings.IndexByte("-:@_", rest[0]) >= 0) {
+			f, best = r.family, len(r.prefix)
+		}
+	}
+	return f
+}
