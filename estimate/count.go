@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -81,6 +82,23 @@ func blanks(x uint64) uint64 {
 	return ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
 }
 
+// equal has the high bit of each byte set that is the same in a and b. The bytes are
+// below 0x80, but for the one of 0x80 that stands for what is not ASCII.
+func equal(a, b uint64) uint64 {
+	d := a ^ b
+	return ^(d + notZero | d) & highBits &^ (d & highBits)
+}
+
+// marksAmong counts those of the bytes of x chosen by their high bits that are marks.
+func marksAmong(x, chosen uint64) (n int64) {
+	for ; chosen != 0; chosen &= chosen - 1 {
+		if classOf(byte(x>>(bits.TrailingZeros64(chosen)&^7))) == classPunct {
+			n++
+		}
+	}
+	return n
+}
+
 // add counts a text, or with escaped the inside of a JSON string.
 //
 // ASCII goes eight bytes at a time: a weight needs only the byte before it, so
@@ -94,7 +112,8 @@ func (c *counter) add(t []byte, escaped bool) {
 	if escaped {
 		stop = '\\' * ones
 	}
-	i, spare := 0, 0 // spare: bytes so far that are not the first of a character
+	i, spare := 0, 0           // spare: bytes so far that are not the first of a character
+	box, again := uint32(0), 0 // the bytes of the character before, if it was a box-drawing one; 1 if the one before was the same
 text:
 	for {
 		for i+8 <= len(t) {
@@ -123,9 +142,12 @@ text:
 					rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
 					sum += int64(rows>>7*ones>>56) * w.run
 				}
+				if third := equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48); third != 0 {
+					sum -= marksAmong(x, third) * w.row
+				}
 			}
 			sum += int64(s)
-			last = x
+			last, box, again = x, 0, 0
 			i += 8
 		}
 		// One by one: the end of the text, or what leads to an escape or to the
@@ -136,7 +158,18 @@ text:
 				var r rune
 				r, size = unescape(t[i:])
 				if r >= 0x80 {
-					sum += int64(w.enter[last>>56]) + int64(w.wide[wideIndex(r)&0xfff])
+					k := wideIndex(r) & 0xfff
+					sum += int64(w.enter[last>>56])
+					if uint32(k)-boxes >= boxBlocks {
+						sum += int64(w.wide[k])
+						box, again = 0, 0
+					} else if key := boxBytes(r); key == box {
+						sum += w.box[again]
+						again = 1
+					} else {
+						sum += int64(w.wide[k])
+						box, again = key, 0
+					}
 					last, digits = 0x80<<56, 0
 					i += size
 					spare += size - 1
@@ -146,7 +179,7 @@ text:
 			}
 			cost := w.pair[(uint64(b)<<8|last>>56)&0x7fff]
 			sum += int64(cost % marked)
-			last = last>>8 | uint64(b)<<56
+			last, box, again = last>>8|uint64(b)<<56, 0, 0
 			switch {
 			case cost < marked:
 				digits = 0
@@ -154,6 +187,8 @@ text:
 				digits = 0
 				if blanks(last)>>40 == 0x808000 { // two blanks, and none before
 					sum += w.run
+				} else if b == byte(last>>48) && b == byte(last>>40) && classOf(b) == classPunct {
+					sum -= w.row
 				}
 			case digits < 3:
 				digits++
@@ -179,13 +214,29 @@ text:
 			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {
 				k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
 			}
-			sum += int64(w.wide[k])
+			if k-boxes < boxBlocks {
+				if x &= 0xffffff; x == box {
+					sum += w.box[again]
+					again = 1
+				} else {
+					sum += int64(w.wide[k])
+					box, again = x, 0
+				}
+			} else {
+				sum += int64(w.wide[k])
+				box, again = 0, 0
+			}
 			spare += n - 1
 			i += n
 		}
 		for i < len(t) && t[i] >= 0x80 {
 			r, n := utf8.DecodeRune(t[i:])
-			sum += int64(w.wide[wideIndex(r)&0xfff])
+			k := wideIndex(r) & 0xfff
+			if uint32(k)-boxes < boxBlocks && boxBytes(r) == box {
+				sum += w.box[again]
+			} else {
+				sum += int64(w.wide[k])
+			}
 			spare += n - 1
 			i += n
 		}
@@ -194,8 +245,19 @@ text:
 	c.chars += int64(len(t) - spare)
 }
 
-// replacement is wideIndex(U+FFFD).
-const replacement = 0x20<<6 | 0xfffd>>6
+const (
+	// replacement is wideIndex(U+FFFD).
+	replacement = 0x20<<6 | 0xfffd>>6
+	// boxes is wideIndex(U+2500); box-drawing, block and geometric characters, of
+	// which rows are drawn, reach over as many indices.
+	boxes     = 0x20<<6 | 0x2500>>6
+	boxBlocks = 3
+)
+
+// boxBytes are the three bytes of a character in UTF-8, as a little-endian number.
+func boxBytes(r rune) uint32 {
+	return 0xe0 | uint32(r)>>12 | (0x80|uint32(r)>>6&0x3f)<<8 | (0x80|uint32(r)&0x3f)<<16
+}
 
 // lead is what a byte of 0x80 and above asks of the bytes after it, for itself
 // to begin a character (RFC 3629 section 4). Of the four bytes from it on, read

@@ -16,8 +16,8 @@ func ExampleCount() {
 		fmt.Println(tokens, "tokens,", estimate.Runes([]byte(text))/4, "by four characters a token")
 	}
 	// Output:
-	// 15 tokens, 15 by four characters a token
-	// 18 tokens, 4 by four characters a token
+	// 13 tokens, 15 by four characters a token
+	// 17 tokens, 4 by four characters a token
 }
 
 // A provider whose tokenizer counts a quarter more than the weights.

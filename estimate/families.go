@@ -56,18 +56,35 @@ func family(model string) string {
 }
 
 // familyTable says which tokenizer a model uses, by the beginning of its name as
-// [family] returns it, up to its end or a mark; the longest that fits counts. OpenAI's rows are the model table
-// of the tiktoken library (tiktoken/model.py).
+// [family] returns it; the longest that fits counts. A whole name must end there, or go
+// on with a mark. OpenAI's rows are the model table of the tiktoken library
+// (tiktoken/model.py); the others, the makers' published tokenizers.
 var familyTable = []struct {
 	prefix string
 	family Family
+	whole  bool
 }{
-	{"gpt-4", CL100k},
-	{"gpt-3.5", CL100k},
-	{"text-embedding-3", CL100k},
-	{"text-embedding-ada-002", CL100k},
-	{"davinci-002", CL100k},
-	{"babbage-002", CL100k},
+	{"gpt-4", CL100k, true},
+	{"gpt-3.5", CL100k, true},
+	{"text-embedding-3", CL100k, true},
+	{"text-embedding-ada-002", CL100k, true},
+	{"davinci-002", CL100k, true},
+	{"babbage-002", CL100k, true},
+	{"claude", Claude, false},
+	{"gemini", Gemma, false},
+	{"gemma", Gemma, false},
+	{"llama", Llama3, false},
+	{"deepseek", DeepSeek, false},
+	{"qwen", Qwen, false},
+	{"qwq", Qwen, false},
+	{"mistral", Mistral, false},
+	{"ministral", Mistral, false},
+	{"mixtral", Mistral, false},
+	{"pixtral", Mistral, false},
+	{"codestral", Mistral, false},
+	{"devstral", Mistral, false},
+	{"magistral", Mistral, false},
+	{"voxtral", Mistral, false},
 }
 
 // FamilyOf returns the family whose tokenizer a model is known to use, whatever a
@@ -80,7 +97,7 @@ func familyOf(model string) Family {
 	for i := range familyTable {
 		r := &familyTable[i]
 		rest, ok := strings.CutPrefix(model, r.prefix)
-		if ok && len(r.prefix) > best && (rest == "" || strings.IndexByte("-:@_", rest[0]) >= 0) {
+		if ok && len(r.prefix) > best && (!r.whole || rest == "" || strings.IndexByte("-:@_", rest[0]) >= 0) {
 			f, best = r.family, len(r.prefix)
 		}
 	}

@@ -101,20 +101,20 @@ var makers = []maker{
 	{prefix: "claude-opus-4-7", text: 1220, framing: claudeFrame, tools: structureRule{once: 500}, schema: structureRule{once: 110}},
 	{prefix: "claude-opus-4-8", text: 1220, framing: claudeFrame, tools: structureRule{once: 500}, schema: structureRule{once: 110}},
 
-	{prefix: "gemini", text: 1000, framing: framing{}, tools: structureRule{json: 700}, schema: structureRule{free: true}},
+	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 14, json: 710}, schema: structureRule{free: true}},
 
 	{prefix: "nova", framing: framing{}, tools: structureRule{once: 315}, schema: structureRule{}},
 	{prefix: "nova-2", framing: framing{opening: 43}, tools: structureRule{once: 824}, schema: structureRule{}},
 
-	{prefix: "mistral", framing: framing{message: 2, call: 13}, tools: structureRule{}},
-	{prefix: "ministral", framing: framing{message: 2, call: 13}, tools: structureRule{}},
-	{prefix: "pixtral", framing: framing{message: 2, call: 13}, tools: structureRule{}},
-	{prefix: "codestral", framing: framing{message: 2, call: 13}, tools: structureRule{}},
-	{prefix: "magistral", framing: framing{message: 2, call: 13}, tools: structureRule{}},
+	{prefix: "mistral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
+	{prefix: "ministral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
+	{prefix: "pixtral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
+	{prefix: "codestral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
+	{prefix: "magistral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
 
 	{prefix: "command", framing: framing{opening: 499, message: 3}, tools: structureRule{once: 900}, schema: structureRule{once: 60}},
 	{prefix: "deepseek", framing: framing{opening: 1, message: 1}, tools: structureRule{once: 230}},
-	{prefix: "deepseek-v4", framing: framing{opening: 79, message: 3, role: true}, tools: structureRule{once: 224}},
+	{prefix: "deepseek-v4", framing: framing{opening: 79, message: 3, role: true, call: 22}, tools: structureRule{once: 224}},
 	{prefix: "grok", framing: framing{opening: 183, message: 3, role: true}, tools: structureRule{once: 26}},
 	{prefix: "grok-4-1", framing: framing{}, tools: structureRule{once: 140}},
 	{prefix: "qwen", framing: framing{opening: 6, message: 3, role: true}, tools: structureRule{once: 70}},
