@@ -83,10 +83,13 @@ var makers = []maker{
 	{prefix: "o1", framing: chatML, tools: rewritten, schema: schemaJSON, sealedHead: true},
 	{prefix: "o3", framing: chatML, tools: rewritten, schema: schemaJSON, sealedHead: true},
 	{prefix: "o4", framing: chatML, tools: rewritten, schema: schemaJSON, sealedHead: true},
+	// As recorded: the small models of GPT-5 get an instruction for tools.
+	{prefix: "gpt-5-mini", framing: chatML, tools: plus(rewritten, 75), schema: schemaJSON, sealedHead: true},
+	{prefix: "gpt-5-nano", framing: chatML, tools: plus(rewritten, 75), schema: schemaJSON, sealedHead: true},
 	{prefix: "gpt-3.5-turbo-0301", framing: framing{opening: 3, message: 4, role: true, name: -1}, tools: rewritten, schema: schemaJSON},
 	{prefix: "gpt-oss", framing: framing{opening: 63, message: 3, role: true}, tools: plus(rewritten, 28), schema: schemaJSON},
 
-	{prefix: "claude", text: 1100, framing: claudeFrame, tools: structureRule{once: 500}, schema: structureRule{once: 110}},
+	{prefix: "claude", text: 1100, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-opus", text: 1100, framing: claudeFrame, tools: structureRule{once: 490}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 159}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 110}},
@@ -98,13 +101,13 @@ var makers = []maker{
 	{prefix: "claude-opus-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
 	{prefix: "claude-opus-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
 	{prefix: "claude-opus-4-1", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-7", text: 1220, framing: claudeFrame, tools: structureRule{once: 500}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-8", text: 1220, framing: claudeFrame, tools: structureRule{once: 500}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-7", text: 1220, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-8", text: 1220, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
 
 	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 14, json: 710}, schema: structureRule{free: true}},
 
-	{prefix: "nova", framing: framing{}, tools: structureRule{once: 315}, schema: structureRule{}},
-	{prefix: "nova-2", framing: framing{opening: 43}, tools: structureRule{once: 824}, schema: structureRule{}},
+	{prefix: "nova", framing: framing{call: 22}, tools: structureRule{once: 320}, schema: structureRule{}},
+	{prefix: "nova-2", framing: framing{opening: 43, call: 22}, tools: structureRule{once: 824}, schema: structureRule{}},
 
 	{prefix: "mistral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
 	{prefix: "ministral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
