@@ -89,6 +89,20 @@ func equal(a, b uint64) uint64 {
 	return ^(d + notZero | d) & highBits &^ (d & highBits)
 }
 
+// rows is what rows of blanks and of marks add to eight characters, of which last are
+// the eight before.
+func (w *weights) rows(x, last uint64) (sum int64) {
+	if b := blanks(x); b != 0 {
+		before := blanks(last)
+		rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
+		sum = int64(rows>>7*ones>>56) * w.run
+	}
+	if third := equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48); third != 0 {
+		sum -= marksAmong(x, third) * w.row
+	}
+	return sum
+}
+
 // marksAmong counts those of the bytes of x chosen by their high bits that are marks.
 func marksAmong(x, chosen uint64) (n int64) {
 	for ; chosen != 0; chosen &= chosen - 1 {
@@ -113,7 +127,7 @@ func (c *counter) add(t []byte, escaped bool) {
 		stop = '\\' * ones
 	}
 	i, spare := 0, 0           // spare: bytes so far that are not the first of a character
-	box, again := uint32(0), 0 // the bytes of the character before, if it was a box-drawing one; 1 if the one before was the same
+	box, again := uint32(0), 0 // the bytes of the last box-drawing character in a row of others than ASCII; 1 if the one before was the same
 text:
 	for {
 		for i+8 <= len(t) {
@@ -132,22 +146,17 @@ text:
 			if s < marked {
 				digits = 0
 			} else {
-				s %= marked
 				m := ^(x ^ zeros + notDigit) & highBits
 				g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
 				digits = g >> 4
 				sum += int64(g&0xf) * w.group
-				if b := blanks(x); b != 0 {
-					before := blanks(last)
-					rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
-					sum += int64(rows>>7*ones>>56) * w.run
+				if s>>15 != uint32(bits.OnesCount64(m)) { // not all that is marked are digits
+					sum += w.rows(x, last)
 				}
-				if third := equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48); third != 0 {
-					sum -= marksAmong(x, third) * w.row
-				}
+				s %= marked
 			}
 			sum += int64(s)
-			last, box, again = x, 0, 0
+			last = x
 			i += 8
 		}
 		// One by one: the end of the text, or what leads to an escape or to the
@@ -160,6 +169,9 @@ text:
 				if r >= 0x80 {
 					k := wideIndex(r) & 0xfff
 					sum += int64(w.enter[last>>56])
+					if last>>56 != 0x80 {
+						box, again = 0, 0
+					}
 					if uint32(k)-boxes >= boxBlocks {
 						sum += int64(w.wide[k])
 						box, again = 0, 0
@@ -179,7 +191,7 @@ text:
 			}
 			cost := w.pair[(uint64(b)<<8|last>>56)&0x7fff]
 			sum += int64(cost % marked)
-			last, box, again = last>>8|uint64(b)<<56, 0, 0
+			last = last>>8 | uint64(b)<<56
 			switch {
 			case cost < marked:
 				digits = 0
@@ -206,6 +218,9 @@ text:
 			break
 		}
 		sum += int64(w.enter[last>>56])
+		if last>>56 != 0x80 {
+			box, again = 0, 0
+		}
 		last, digits = 0x80<<56, 0
 		for i+4 <= len(t) && t[i] >= 0x80 {
 			x := binary.LittleEndian.Uint32(t[i : i+4])

@@ -71,7 +71,7 @@
 //
 // [Inspect] allocates the name of a model that it has not met just before, and nothing
 // else; the fast count does not allocate. The weights of a family are laid out in 75 kB
-// when first used; a scanner of 29 kB for each call that runs at the same time is
+// when first used; a scanner of 30 kB for each call that runs at the same time is
 // pooled. The vocabularies for exact counting, 1.4 to 5 MB each, are loaded by package
 // estimate/tiktoken only. Speeds are in docs/estimate.md.
 package estimate

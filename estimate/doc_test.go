@@ -47,7 +47,7 @@ func TestTheDocumentedMemoryIsWhatIsTaken(t *testing.T) {
 	if size := unsafe.Sizeof(weights{}); size > 75_000 {
 		t.Errorf("the weights of a family take %d bytes, 75 kB are documented", size)
 	}
-	if size := unsafe.Sizeof(scanner{}); size > 29_000 {
-		t.Errorf("a scanner takes %d bytes, 29 kB are documented", size)
+	if size := unsafe.Sizeof(scanner{}); size > 30_000 {
+		t.Errorf("a scanner takes %d bytes, 30 kB are documented", size)
 	}
 }

@@ -27,8 +27,8 @@ type structureRule struct {
 
 	// json is the part of the JSON's own tokens that is charged, in thousandths; 0
 	// is all. What follows is added for each part of the shape, in milli-tokens.
-	json                                              int64
-	tool, object, prop, desc, required, enum, dropped int64
+	json                                                       int64
+	tool, object, prop, desc, required, enum, dropped, dialect int64
 }
 
 // tokens is what a shape costs, in milli-tokens. It is never negative.
@@ -42,7 +42,7 @@ func (r *structureRule) tokens(s *shape) int64 {
 	}
 	n := mulSat(s.milli, part)/1000 + r.once*1000 + s.typed*1000
 	n += s.tools*r.tool + s.objects*r.object + s.props*r.prop + s.descs*r.desc +
-		s.required*r.required + s.enums*r.enum + s.dropped*r.dropped
+		s.required*r.required + s.enums*r.enum + s.dropped*r.dropped + s.dialects*r.dialect
 	return max(n, 0)
 }
 
@@ -60,7 +60,7 @@ type maker struct {
 // than the JSON. The figures are a least squares fit to 600 random definitions, each
 // written both ways and counted with o200k_base; mean error 6 tokens where
 // 180 are saved. Recorded: a tool with two properties was charged 63 tokens.
-var rewritten = structureRule{once: 13, tool: -7_100, object: -4_700, prop: -3_200, desc: -2_300, required: -3_600, enum: 400, dropped: -4_500}
+var rewritten = structureRule{once: 13, tool: -7_100, object: -4_700, prop: -3_200, desc: -2_300, required: -3_600, enum: 400, dropped: -4_500, dialect: -19_000}
 
 // The prompt of a model of OpenAI: "How to count tokens with tiktoken" (OpenAI
 // cookbook).
@@ -89,37 +89,38 @@ var makers = []maker{
 	{prefix: "gpt-3.5-turbo-0301", framing: framing{opening: 3, message: 4, role: true, name: -1}, tools: rewritten, schema: schemaJSON},
 	{prefix: "gpt-oss", framing: framing{opening: 63, message: 3, role: true}, tools: plus(rewritten, 28), schema: schemaJSON},
 
-	{prefix: "claude", text: 1100, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
+	{prefix: "claude", text: 1000, framing: claudeFrame, tools: structureRule{once: 475, tool: 35_000}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-opus", text: 1100, framing: claudeFrame, tools: structureRule{once: 490}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 159}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-5-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 110}},
 	{prefix: "claude-3-5-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 300}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-7", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-sonnet-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-sonnet-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-1", text: 1100, framing: claudeFrame, tools: structureRule{once: 346}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-7", text: 1220, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-8", text: 1220, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-3-7", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-sonnet-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-sonnet-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-1", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-7", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
+	{prefix: "claude-opus-4-8", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
 
 	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 14, json: 710}, schema: structureRule{free: true}},
 
 	{prefix: "nova", framing: framing{call: 22}, tools: structureRule{once: 320}, schema: structureRule{}},
 	{prefix: "nova-2", framing: framing{opening: 43, call: 22}, tools: structureRule{once: 824}, schema: structureRule{}},
 
-	{prefix: "mistral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
-	{prefix: "ministral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
-	{prefix: "pixtral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
-	{prefix: "codestral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
-	{prefix: "magistral", framing: framing{message: 2, call: 8}, tools: structureRule{once: 16}},
+	{prefix: "mistral", framing: framing{opening: 2, message: 2, call: 8}, tools: structureRule{once: 16}, schema: structureRule{free: true}},
+	{prefix: "ministral", framing: framing{opening: 2, message: 2, call: 8}, tools: structureRule{once: 16}, schema: structureRule{free: true}},
+	{prefix: "pixtral", framing: framing{opening: 2, message: 2, call: 8}, tools: structureRule{once: 16}, schema: structureRule{free: true}},
+	{prefix: "codestral", framing: framing{opening: 2, message: 2, call: 8}, tools: structureRule{once: 16}, schema: structureRule{free: true}},
+	{prefix: "magistral", framing: framing{opening: 2, message: 2, call: 8}, tools: structureRule{once: 16}, schema: structureRule{free: true}},
 
 	{prefix: "command", framing: framing{opening: 499, message: 3}, tools: structureRule{once: 900}, schema: structureRule{once: 60}},
 	{prefix: "deepseek", framing: framing{opening: 1, message: 1}, tools: structureRule{once: 230}},
 	{prefix: "deepseek-v4", framing: framing{opening: 79, message: 3, role: true, call: 22}, tools: structureRule{once: 224}},
-	{prefix: "grok", framing: framing{opening: 183, message: 3, role: true}, tools: structureRule{once: 26}},
-	{prefix: "grok-4-1", framing: framing{}, tools: structureRule{once: 140}},
+	{prefix: "grok", framing: framing{opening: 127, message: 3, role: true}, tools: structureRule{once: 80}},
+	{prefix: "grok-4-1", framing: framing{opening: 168, message: 3}, tools: structureRule{once: 135}},
+	{prefix: "grok-4-fast", framing: framing{opening: 168, message: 3}, tools: structureRule{once: 135}},
 	{prefix: "qwen", framing: framing{opening: 6, message: 3, role: true}, tools: structureRule{once: 70}},
 	{prefix: "llama", framing: framing{opening: 28, message: 3, role: true}, tools: structureRule{}},
 	{prefix: "palmyra", framing: framing{opening: 28, message: 3, role: true}, tools: structureRule{once: 99}},

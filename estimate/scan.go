@@ -144,7 +144,7 @@ type modelName struct {
 	maker        *maker
 }
 
-// A scanner is 29 kB, too much to clear and to put on the stack for each call.
+// A scanner is 30 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 func newScanner(body []byte) *scanner {
@@ -617,7 +617,11 @@ func (s *scanner) subtree(i int, p place, sh *shape) int {
 				end = len(b)
 			}
 			if sh != nil {
-				r.str(s, b[start:end], depth, isName(b, end+1))
+				if end+1 < len(b) && b[end+1] == ':' || isName(b, end+1) {
+					r.name(s, b[start:end], depth)
+				} else if r.last != wordOther || r.lists|r.values != 0 {
+					r.str(s, b[start:end], depth)
+				}
 			}
 			if p != asSkipped && end-start >= len("data:,;base64") {
 				if k, body, ok := s.embedded(b[start:end]); ok {

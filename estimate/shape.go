@@ -15,6 +15,7 @@ type shape struct {
 	required int64 // names in lists of required properties
 	enums    int64 // values of enumerations
 	dropped  int64 // members that are for the server and not for the model
+	dialects int64 // names of the dialect of the schema: "$schema"
 	typed    int64 // tokens of tools that a maker defines itself, by their type
 }
 
@@ -22,7 +23,7 @@ func (a *shape) less(b *shape) shape {
 	return shape{
 		milli: a.milli - b.milli, tools: a.tools - b.tools, objects: a.objects - b.objects,
 		props: a.props - b.props, descs: a.descs - b.descs, required: a.required - b.required,
-		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, typed: a.typed - b.typed,
+		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, dialects: a.dialects - b.dialects, typed: a.typed - b.typed,
 	}
 }
 
@@ -38,28 +39,54 @@ const (
 	wordName
 	wordType
 	wordDropped
+	wordDialect
 	wordServer
 )
 
 // wordOf is the table of names in definitions of tools and in schemas.
 func wordOf(key []byte) word {
+	switch len(key) { // most names are told by their length and one letter
+	case 4:
+		switch string(key) {
+		case "type":
+			return wordType
+		case "name":
+			return wordName
+		case "enum":
+			return wordEnum
+		}
+		return wordOther
+	case 8:
+		switch string(key) {
+		case "required":
+			return wordRequired
+		case "nullable":
+			return wordDropped
+		}
+		return wordOther
+	case 10:
+		switch string(key) {
+		case "properties":
+			return wordProperties
+		case "urlContext", "googleMaps", "fileSearch":
+			return wordServer
+		}
+		return wordOther
+	case 11:
+		switch string(key) {
+		case "description":
+			return wordDescription
+		case "url_context", "google_maps", "file_search", "mcp_servers":
+			return wordServer
+		}
+		return wordOther
+	}
 	switch string(key) {
-	case "properties":
-		return wordProperties
-	case "description":
-		return wordDescription
-	case "required":
-		return wordRequired
-	case "enum":
-		return wordEnum
-	case "name":
-		return wordName
-	case "type":
-		return wordType
-	case "strict", "additionalProperties", "$schema", "title", "cache_control", "nullable":
+	case "strict", "additionalProperties", "title", "cache_control":
 		return wordDropped
-	case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution",
-		"urlContext", "url_context", "googleMaps", "google_maps", "fileSearch", "file_search", "enterpriseWebSearch", "mcp_servers":
+	case "$schema":
+		return wordDialect
+	case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "enterpriseWebSearch":
 		return wordServer
 	}
 	return wordOther
@@ -108,6 +135,9 @@ type shapeReader struct {
 	values     uint64 // depths of lists of an enumeration
 }
 
+// toolDepth is where the type of a tool stands: in an object in a list.
+const toolDepth = 2
+
 // enter notes an object or array that opens at a depth.
 func (r *shapeReader) enter(depth int, object bool) {
 	bit := uint64(1) << min(depth, 63)
@@ -124,35 +154,41 @@ func (r *shapeReader) enter(depth int, object bool) {
 	r.last = wordOther
 }
 
-// str notes a string at a depth: a name if a colon follows.
-func (r *shapeReader) str(s *scanner, raw []byte, depth int, name bool) {
-	bit := uint64(1) << min(depth, 63)
-	if name {
-		if r.properties&bit != 0 {
-			r.sh.props++
-			r.last = wordOther
-			return
-		}
-		r.last = wordOf(raw)
-		switch r.last {
-		case wordDropped:
-			r.sh.dropped++
-		case wordServer:
-			s.t.server++
-		}
+// name notes a name at a depth.
+func (r *shapeReader) name(s *scanner, raw []byte, depth int) {
+	r.last = wordOther
+	if r.properties>>min(depth, 63)&1 != 0 {
+		r.sh.props++
 		return
 	}
-	switch {
-	case r.last == wordName:
+	switch r.last = wordOf(raw); r.last {
+	case wordDropped:
+		r.sh.dropped++
+	case wordDialect:
+		r.sh.dialects++
+	case wordServer:
+		s.t.server++
+	}
+}
+
+// str notes a string at a depth that is no name.
+func (r *shapeReader) str(s *scanner, raw []byte, depth int) {
+	switch r.last {
+	case wordOther:
+		if r.lists>>min(depth, 63)&1 != 0 {
+			r.sh.required++
+		} else if r.values>>min(depth, 63)&1 != 0 {
+			r.sh.enums++
+		}
+		return
+	case wordName:
 		r.sh.tools++
-	case r.last == wordDescription:
+	case wordDescription:
 		r.sh.descs++
-	case r.last == wordType:
-		s.toolType(r.sh, raw)
-	case r.lists&bit != 0:
-		r.sh.required++
-	case r.values&bit != 0:
-		r.sh.enums++
+	case wordType:
+		if depth == toolDepth {
+			s.toolType(r.sh, raw)
+		}
 	}
 	r.last = wordOther
 }
