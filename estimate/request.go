@@ -243,11 +243,11 @@ func (s *scanner) request(path string, fast bool) Request {
 		return r
 	}
 	stated, added := t.prompt(m.maker, r.Kind, fast)
-	r.Input = addSat(max(addSat(stated, added), 1), media)
-	if stated == 0 && added <= 0 {
-		r.Input = media
-	}
 	r.Guess = max(added, 0)
+	if added < 0 { // an old model takes off a token for each name
+		stated = max(stated+added, 0)
+	}
+	r.Input = addSat(addSat(stated, r.Guess), media)
 	switch {
 	case t.away > 0:
 		r.Guess = addSat(r.Guess, media)
@@ -271,15 +271,18 @@ func (t *totals) prompt(m *maker, kind string, fast bool) (stated, added int64) 
 		tools.milli = mulSat(tools.milli, m.text) / 1000
 		schema.milli = mulSat(schema.milli, m.text) / 1000
 	}
-	stated = addSat(ceilDiv(text, 1000), t.ids)
 	if !isChat(kind) {
-		return stated, 0
+		return addSat(ceilDiv(text, 1000), t.ids), 0
 	}
-	milli := m.schema.tokens(&schema) - schema.milli + role
+	milli := m.schema.tokens(&schema) - schema.milli
 	if tools.tools+tools.typed > 0 {
 		milli += m.tools.tokens(&tools) - tools.milli
 	}
-	added = milli / 1000
+	if milli < 0 { // the maker leaves out a part of what was counted
+		text = max(text+milli, 0)
+		milli = 0
+	}
+	added = ceilDiv(milli+role, 1000)
 	if t.messages > 0 {
 		added += m.opening + t.messages*m.message + t.names*m.name + t.calls*m.call
 	}
@@ -290,11 +293,7 @@ func (t *totals) prompt(m *maker, kind string, fast bool) (stated, added int64) 
 		}
 		added += max(sealed, 0) * 10 / sealedBytes
 	}
-	if added < 0 { // the maker leaves out a part of what was counted
-		stated = max(stated+added, 0)
-		added = 0
-	}
-	return stated, added
+	return addSat(ceilDiv(text, 1000), t.ids), added
 }
 
 // traits says which kinds of content a body has.
