@@ -67,7 +67,7 @@ var rewritten = structureRule{once: 13, tool: -7_100, object: -4_700, prop: -3_2
 var (
 	chatML     = framing{opening: 3, message: 3, role: true, name: 1}
 	asJSON     = structureRule{}
-	schemaJSON = structureRule{once: 8, dropped: -3_000}
+	schemaJSON = structureRule{once: -1, dropped: -3_500}
 )
 
 // makers are the tables of text: framing, tools and schemas.
@@ -84,25 +84,25 @@ var makers = []maker{
 	{prefix: "o3", framing: chatML, tools: rewritten, schema: schemaJSON, sealedHead: true},
 	{prefix: "o4", framing: chatML, tools: rewritten, schema: schemaJSON, sealedHead: true},
 	// As recorded: the small models of GPT-5 get an instruction for tools.
-	{prefix: "gpt-5-mini", framing: chatML, tools: plus(rewritten, 75), schema: schemaJSON, sealedHead: true},
-	{prefix: "gpt-5-nano", framing: chatML, tools: plus(rewritten, 75), schema: schemaJSON, sealedHead: true},
+	{prefix: "gpt-5-mini", framing: chatML, tools: plus(rewritten, 83), schema: schemaJSON, sealedHead: true},
+	{prefix: "gpt-5-nano", framing: chatML, tools: plus(rewritten, 83), schema: schemaJSON, sealedHead: true},
 	{prefix: "gpt-3.5-turbo-0301", framing: framing{opening: 3, message: 4, role: true, name: -1}, tools: rewritten, schema: schemaJSON},
 	{prefix: "gpt-oss", framing: framing{opening: 63, message: 3, role: true}, tools: plus(rewritten, 28), schema: schemaJSON},
 
-	{prefix: "claude", text: 1000, framing: claudeFrame, tools: structureRule{once: 475, tool: 35_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-opus", text: 1100, framing: claudeFrame, tools: structureRule{once: 490}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 159}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-5-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-5-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 300}, schema: structureRule{once: 110}},
-	{prefix: "claude-3-7", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-sonnet-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-sonnet-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-1", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-7", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
-	{prefix: "claude-opus-4-8", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 110}},
+	{prefix: "claude", text: 1000, framing: claudeFrame, tools: structureRule{once: 475, tool: 35_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-3-opus", text: 1100, framing: claudeFrame, tools: structureRule{once: 490}, schema: structureRule{once: 135}},
+	{prefix: "claude-3-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 159}, schema: structureRule{once: 135}},
+	{prefix: "claude-3-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 135}},
+	{prefix: "claude-3-5-haiku", text: 1100, framing: claudeFrame, tools: structureRule{once: 264}, schema: structureRule{once: 135}},
+	{prefix: "claude-3-5-sonnet", text: 1100, framing: claudeFrame, tools: structureRule{once: 300}, schema: structureRule{once: 135}},
+	{prefix: "claude-3-7", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-sonnet-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-sonnet-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-opus-4-2", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-opus-4-0", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-opus-4-1", text: 1100, framing: claudeFrame, tools: structureRule{once: 346, tool: 10_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-opus-4-7", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 135}},
+	{prefix: "claude-opus-4-8", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 135}},
 
 	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 14, json: 710}, schema: structureRule{free: true}},
 
@@ -122,8 +122,28 @@ var makers = []maker{
 	{prefix: "grok-4-1", framing: framing{opening: 168, message: 3}, tools: structureRule{once: 135}},
 	{prefix: "grok-4-fast", framing: framing{opening: 168, message: 3}, tools: structureRule{once: 135}},
 	{prefix: "qwen", framing: framing{opening: 6, message: 3, role: true}, tools: structureRule{once: 70}},
-	{prefix: "llama", framing: framing{opening: 28, message: 3, role: true}, tools: structureRule{}},
+	{prefix: "llama", framing: framing{opening: 4, message: 4, role: true}},
+	{prefix: "llama-3.1", framing: framing{opening: 28, message: 3, role: true}}, // the date
+	{prefix: "llama-3.2", framing: framing{opening: 28, message: 3, role: true}},
+	{prefix: "llama-3.3", framing: framing{opening: 28, message: 3, role: true}},
+	{prefix: "llama-3-1", framing: framing{opening: 28, message: 3, role: true}},
+	{prefix: "llama-3-2", framing: framing{opening: 28, message: 3, role: true}},
+	{prefix: "llama-3-3", framing: framing{opening: 28, message: 3, role: true}},
 	{prefix: "palmyra", framing: framing{opening: 28, message: 3, role: true}, tools: structureRule{once: 99}},
+}
+
+// plainHosts are paths of clouds that leave out the instruction with which a model's
+// maker opens every chat (recorded: models of xAI on Azure).
+var plainHosts = []string{"/models/chat/completions"}
+
+// opens reports whether the maker's instruction opens a chat on this path.
+func opens(path string) bool {
+	for _, p := range plainHosts {
+		if strings.Contains(path, p) {
+			return false
+		}
+	}
+	return true
 }
 
 // claudeFrame is what Claude's chats cost beyond their text.

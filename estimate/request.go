@@ -242,7 +242,7 @@ func (s *scanner) request(path string, fast bool) Request {
 		r.Guess = r.Input
 		return r
 	}
-	stated, added := t.prompt(m.maker, r.Kind, fast)
+	stated, added := t.prompt(m.maker, path, r.Kind, fast)
 	r.Guess = max(added, 0)
 	if added < 0 { // an old model takes off a token for each name
 		stated = max(stated+added, 0)
@@ -260,7 +260,7 @@ func (s *scanner) request(path string, fast bool) Request {
 
 // prompt prices everything but media, in tokens: what the request states, which is
 // its text and token ids, and what the maker adds to it or leaves out.
-func (t *totals) prompt(m *maker, kind string, fast bool) (stated, added int64) {
+func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added int64) {
 	text, tools, schema := t.text, t.tools, t.schema
 	role := int64(0)
 	if m.role {
@@ -284,7 +284,10 @@ func (t *totals) prompt(m *maker, kind string, fast bool) (stated, added int64) 
 	}
 	added = ceilDiv(milli+role, 1000)
 	if t.messages > 0 {
-		added += m.opening + t.messages*m.message + t.names*m.name + t.calls*m.call
+		added += t.messages*m.message + t.names*m.name + t.calls*m.call
+		if m.opening > 0 && opens(path) {
+			added += m.opening
+		}
 	}
 	if kind == kindResponses {
 		sealed := t.sealed.all - t.opened.all
