@@ -183,7 +183,7 @@ func TestCountAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestUnknownFamilyIsO200k(t *testing.T) {
+func TestAnUnknownFamilyIsO200k(t *testing.T) {
 	text := []byte("Grüße, 世界")
 	if got, want := CountFor(99, text), CountFor(O200k, text); got != want {
 		t.Errorf("family 99 counts %d, O200k %d", got, want)

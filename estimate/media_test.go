@@ -51,8 +51,8 @@ func encodedImage(t *testing.T, format string, w, h int) []byte {
 	return b.Bytes()
 }
 
-// TestPixels reads the size of an image from its first bytes, and only those.
-func TestPixels(t *testing.T) {
+// This test reads the size of an image from its first bytes, and only those.
+func TestTheSizeOfAnImageIsReadFromItsFirstBytes(t *testing.T) {
 	for _, format := range []string{"png", "gif", "jpeg"} {
 		for _, size := range [][2]int{{1, 1}, {640, 480}, {3, 2000}} {
 			data := encodedImage(t, format, size[0], size[1])
@@ -127,8 +127,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// TestPublishedImages: the figures that the providers' own pages give.
-func TestPublishedImages(t *testing.T) {
+// The figures that the providers' own pages give.
+func TestImagesCostWhatTheMakersPublish(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		w, h  int64
@@ -188,9 +188,9 @@ func TestPublishedImages(t *testing.T) {
 	}
 }
 
-// TestB066_DataURLIsNotText: an image inside a body is charged as an image,
+// An image inside a body is charged as an image,
 // whatever its size in bytes, and wherever it sits.
-func TestB066_DataURLIsNotText(t *testing.T) {
+func TestADataURLIsMediaWhereverItStands(t *testing.T) {
 	image := pngBase64(1024, 1024, 2_500_000)
 	url := "data:image/png;base64," + image
 	escaped := strings.ReplaceAll(url, "/", `\/`)
@@ -256,8 +256,8 @@ func TestB066_DataURLIsNotText(t *testing.T) {
 	}
 }
 
-// TestB066_AnthropicAndGemini: their own shapes and their own rules.
-func TestB066_AnthropicAndGemini(t *testing.T) {
+// Their own shapes and their own rules.
+func TestImagesOfEveryInterfaceArePriced(t *testing.T) {
 	image := pngBase64(1000, 1000, 2_500_000)
 	for body, want := range map[string]int64{
 		`{"model":"claude-sonnet-4-6","messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + image + `"}}]}]}`:                                    1296,
@@ -285,9 +285,9 @@ func TestB066_AnthropicAndGemini(t *testing.T) {
 	}
 }
 
-// TestB067_EveryPayload: payloads in parts of every kind, and beside the
+// Payloads in parts of every kind, and beside the
 // messages, are bounded; those that no interface reads cost nothing.
-func TestB067_EveryPayload(t *testing.T) {
+func TestPayloadsOfEveryKindAreBounded(t *testing.T) {
 	noise := strings.Repeat("q7Zt/0Xa+9PbLm3R", 2_500_000/16)
 	pdf := "JVBERi0xLjcK" + noise
 	image := "data:image/png;base64," + pngBase64(1024, 1024, 2_500_000)
@@ -337,7 +337,7 @@ func TestB067_EveryPayload(t *testing.T) {
 	}
 }
 
-// TestPlainTextStaysText: what only resembles a payload is prompt.
+// What only resembles a payload is prompt.
 func TestPlainTextStaysText(t *testing.T) {
 	for _, text := range []string{
 		"data: the new oil", "data:image/png is a media type, is it not?", "data:text/plain,hello", "Data", "d",
@@ -357,8 +357,8 @@ func TestPlainTextStaysText(t *testing.T) {
 	}
 }
 
-// TestSeveralInOnePart: payloads that share a part are all charged.
-func TestSeveralInOnePart(t *testing.T) {
+// Payloads that share a part are all charged.
+func TestEveryImageOfAPartCounts(t *testing.T) {
 	image := pngBase64(1024, 1024, 4000)
 	for body, want := range map[string]int64{
 		`{"model":"m","messages":[{"content":"hi","images":["` + image + `","` + image + `","` + image + `"]}]}`:   3,
@@ -376,8 +376,8 @@ func TestSeveralInOnePart(t *testing.T) {
 	}
 }
 
-// TestLength: where only the size is known, or not even that.
-func TestLength(t *testing.T) {
+// Where only the size is known, or not even that.
+func TestMediaArePricedByLengthWhereOnlyThatIsKnown(t *testing.T) {
 	data := strings.Repeat("q7Zt/0Xa+9PbLm3R", 16_000/16) // 12,000 bytes
 	for part, want := range map[string]int64{
 		`{"type":"input_audio","input_audio":{"data":"` + data + `","format":"mp3"}}`:                                 15,  // 1.5 s
@@ -398,8 +398,8 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// TestSound prices sound by the model and, for WAV, by its own header.
-func TestSound(t *testing.T) {
+// This test prices sound by the model and, for WAV, by its own header.
+func TestSoundIsPricedByModelAndHeader(t *testing.T) {
 	wav := make([]byte, 44+3*48_000)
 	copy(wav, "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\xc0\x5d\x00\x00\x80\xbb\x00\x00\x02\x00\x10\x00data")
 	data := base64.StdEncoding.EncodeToString(wav) // 3 s of 24 kHz, 16 bit

@@ -319,9 +319,9 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(checkAgainstOracle)
 }
 
-// TestCut cuts bodies short at every byte: there is an estimate each time, and
+// TestEveryBodyCutShortIsPriced cuts bodies short at every byte: there is an estimate each time, and
 // only the whole is understood.
-func TestCut(t *testing.T) {
+func TestEveryBodyCutShortIsPriced(t *testing.T) {
 	n := 0
 	for _, s := range bodySeeds {
 		for i := range len(s) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPrice reads like the rules do.
-func TestPrice(t *testing.T) {
+// This test reads like the rules do.
+func TestAPriceFollowsTheRule(t *testing.T) {
 	r := Request{Kind: "chat", Input: 900, Quarters: 120, Messages: 3, Images: 1, ImageTokens: 300, OutputCap: 4000, Choices: 2}
 	for _, c := range []struct {
 		name          string
@@ -49,7 +49,7 @@ func TestPrice(t *testing.T) {
 	}
 }
 
-func TestActual(t *testing.T) {
+func TestTheActualChargeFollowsTheRule(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		rule          Rule
@@ -77,8 +77,8 @@ func TestActual(t *testing.T) {
 	}
 }
 
-// TestPricesSaturate: no number in a request or a rule makes a price wrap round.
-func TestPricesSaturate(t *testing.T) {
+// No number in a request or a rule makes a price wrap round.
+func TestNoPriceWrapsRound(t *testing.T) {
 	edges := []int64{math.MinInt64, -1, 0, 1, 5, math.MaxInt64 - 1, math.MaxInt64}
 	n := 0
 	for _, a := range edges {
@@ -104,7 +104,7 @@ func TestPricesSaturate(t *testing.T) {
 	}
 }
 
-func TestChargeNames(t *testing.T) {
+func TestChargesHaveNames(t *testing.T) {
 	for c, want := range map[Charge]string{ChargeSettle: "settle", ChargeEstimate: "estimate", ChargeActual: "actual", 9: "Charge(9)"} {
 		if c.String() != want {
 			t.Errorf("%v, want %s", c, want)
@@ -112,7 +112,7 @@ func TestChargeNames(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestARuleThatContradictsItselfIsNamed(t *testing.T) {
 	for field, u := range map[string]Rule{
 		"":             {Charge: ChargeSettle, ReserveCap: true, DefaultCap: 1, ImageTokens: 1, OutputFactor: 5},
 		"Charge":       {Charge: 9},
@@ -128,10 +128,10 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestB068_BilledAsText: some providers bill a document as the text that its
+// Some providers bill a document as the text that its
 // base64 is. What was used beyond the price is the charge in the end, and is not
 // capped by anything that was estimated; what was used short of it comes back.
-func TestB068_BilledAsText(t *testing.T) {
+func TestWhatWasUsedBeyondThePriceIsCharged(t *testing.T) {
 	pdf := strings.Repeat("q7Zt/0Xa+9PbLm3R", 100_000)
 	r := Inspect([]byte(`{"model":"mistral-small","messages":[{"role":"user","content":[{"type":"document_url","document_url":"data:application/pdf;base64,`+pdf+`"}]}],"max_tokens":100}`), Options{})
 	for _, rule := range []Rule{{}, {ReserveCap: true}, {Charge: ChargeActual}, {PromptByChars: true, CachedFree: true}} {
@@ -181,7 +181,7 @@ type oneToken struct{}
 func (oneToken) CountJSON(string, []byte) int64 { return 1 }
 
 // Every charge is read by its own name, and by no other.
-func TestParseCharge(t *testing.T) {
+func TestEveryChargeIsReadByItsOwnName(t *testing.T) {
 	for c := ChargeSettle; c <= ChargeActual; c++ {
 		if got, err := ParseCharge(c.String()); got != c || err != nil {
 			t.Errorf("%v: %v, %v", c, got, err)

@@ -30,10 +30,10 @@ func exactly(f Family, p corpus.Piece) int64 {
 	return p.Tokens[f.String()]
 }
 
-// B065: users compare an estimate with the wrong vocabulary and see large errors.
+// Users compare an estimate with the wrong vocabulary and see large errors.
 // The bounds are published for each vocabulary; they are these, on text that
 // was not used for fitting, and usage brings the rest.
-func TestB065_PublishedErrors(t *testing.T) {
+func TestErrorsOnHeldOutTextsStayWithinTheBounds(t *testing.T) {
 	bounds := []struct {
 		name            string
 		natural         bool
@@ -48,7 +48,7 @@ func TestB065_PublishedErrors(t *testing.T) {
 	}
 	pieces := readCorpus(t)
 	for _, b := range bounds {
-		t.Run("B065 "+b.name, func(t *testing.T) {
+		t.Run(b.name, func(t *testing.T) {
 			like := map[string][]corpus.Piece{}
 			for _, p := range pieces {
 				if p.Natural() == b.natural && p.Source != "data" {
@@ -92,12 +92,12 @@ func TestB065_PublishedErrors(t *testing.T) {
 	}
 }
 
-// B073: four characters a token undercounts Chinese, Japanese and Korean by 2.4 to 6
+// Four characters a token undercounts Chinese, Japanese and Korean by 2.4 to 6
 // times. No text of such characters, whatever they are, is below 0.6 a character.
-func TestB073_EastAsianCharacters(t *testing.T) {
+func TestNoEastAsianCharacterIsNearlyFree(t *testing.T) {
 	scripts := map[string]*unicode.RangeTable{"Han": unicode.Han, "Hangul": unicode.Hangul, "Hiragana": unicode.Hiragana, "Katakana": unicode.Katakana}
 	for name, script := range scripts {
-		t.Run("B073 "+name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			n := 0
 			for r := rune(0x3040); r <= 0x3ffff; r++ {
 				if !unicode.Is(script, r) {
@@ -125,9 +125,9 @@ func TestB073_EastAsianCharacters(t *testing.T) {
 	}
 }
 
-// B074: minified code is undercounted. Dense digits are tested beside the fitting
+// Minified code is undercounted. Dense digits are tested beside the fitting
 // program, against the vocabulary itself.
-func TestB074_MinifiedCode(t *testing.T) {
+func TestMinifiedCodeAndNumbersAreNotUndercounted(t *testing.T) {
 	n := 0
 	for _, p := range readCorpus(t) {
 		if p.Kind != "minified" && p.Kind != "json-compact" && p.Kind != "json-numbers" && p.Kind != "json-floats" && p.Kind != "digits" {

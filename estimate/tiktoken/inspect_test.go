@@ -20,9 +20,9 @@ const sampleBody = `{"model":%q,"messages":[` +
 	`{"role":"system","name":"example_assistant","content":"Let's talk later when we're less busy about how to do better."},` +
 	`{"role":"user","content":"This late pivot means we don't have time to boil the ocean for the client deliverable."}],"temperature":0}`
 
-// TestInspectPublishedTotals: package estimate with a Counter gives for a body the
+// Package estimate with a Counter gives for a body the
 // totals that the cookbook publishes beside what the API reported.
-func TestInspectPublishedTotals(t *testing.T) {
+func TestInspectGivesThePublishedTotals(t *testing.T) {
 	c := tiktoken.New(tiktoken.Options{Models: map[string]string{"prod-chat": "gpt-4o"}})
 	for model, want := range map[string]int64{
 		"gpt-3.5-turbo-0301": 127,
@@ -102,9 +102,9 @@ func TestToolsCountAsTheFormThatTheModelSees(t *testing.T) {
 	}
 }
 
-// TestSameText: this package and estimate read the escapes of a JSON string alike.
+// This package and estimate read the escapes of a JSON string alike.
 // They share no code, for each is to be useful alone.
-func TestSameText(t *testing.T) {
+func TestEscapesAreReadAlikeInBothPackages(t *testing.T) {
 	c := tiktoken.New(tiktoken.Options{})
 	seeds := []string{``, `a`, `\n`, `\"\\\/\b\f\n\r\t`, `\u00e9`, `\u4EBA\u4eba`, `\ud83d\ude00`, `\ud83d`, `\ude00x`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`,
 		`\`, `\u`, `\u12`, `\u12g4`, `\q`, `\\u0041`, `\ud83d\`, `\ud83d\u`, "\xff\\n\xe4", "人\\n生", `\U0041`}

@@ -84,7 +84,7 @@ func TestStoredCountsAreExact(t *testing.T) {
 	}
 }
 
-func TestPiecesOfBothHalves(t *testing.T) {
+func TestEveryKindHasPiecesInBothHalves(t *testing.T) {
 	fit, held := map[string]int{}, map[string]int{}
 	text := map[string]bool{}
 	for _, p := range readCorpus(t) {
@@ -129,9 +129,9 @@ func TestEveryCharacterCosts(t *testing.T) {
 	}
 }
 
-// B074: dense digits are undercounted. Arrays of 2,000 numbers of every usual
+// Dense digits are undercounted. Arrays of 2,000 numbers of every usual
 // length and form are counted with the vocabularies.
-func TestB074_DenseDigits(t *testing.T) {
+func TestDenseDigitsAreNotUndercounted(t *testing.T) {
 	var pieces []corpus.Piece
 	r := rand.New(rand.NewPCG(20, 74))
 	for _, sep := range []string{",", ", ", ",\n  "} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestFormatAndParse(t *testing.T) {
+func TestWhatIsWrittenIsRead(t *testing.T) {
 	want := []Piece{
 		{Source: "udhr", Kind: "deu", Text: []byte("Alle Menschen\n%% sind frei\n"), Tokens: map[string]int64{"o200k": 7, "cl100k": 8}},
 		{Source: "data", Kind: "hex", Held: true, Text: []byte("\x00\xff\r\n"), Tokens: map[string]int64{"o200k": 3, "cl100k": 3}},
