@@ -18,9 +18,13 @@ import (
 // The zero value is ready. It is safe for concurrent use. It remembers the 256
 // pairs of model and kind that learned last, and of each the last 32 answers.
 //
-// What it may do is bounded. The factor lies between 1/3 and 3, the offset between
-// -4,096 and 4,096 tokens, and no answer moves the factor by more than an eighth or
-// the offset by more than 512 tokens. Answers that agree with nothing are left out.
+// Its effect is bounded:
+//
+//	factor     from 1/3 to 3; one answer moves it by an eighth at most
+//	offset     from -4,096 to 4,096 tokens; one answer moves it by 512 at most
+//	reach      a factor applies to four times the largest prompt it was learned from
+//
+// Answers far from all others count for next to nothing.
 type Calibrator struct {
 	models byModel[calibration]
 }
@@ -51,8 +55,8 @@ const (
 	// Before as many answers nothing is corrected.
 	firstPairs = 3
 
-	// What an answer is expected to miss the line by: a little whatever its size, and
-	// a part of it. So large prompts set the factor and small ones the offset.
+	// An answer is expected to miss the line by a few tokens and by a part of its size.
+	// So large prompts set the factor, and small ones the offset.
 	noiseTokens = 8.0
 	noisePart   = 0.06
 	// How far offset and factor are expected to lie from 0 and 1 before anything is

@@ -1,30 +1,31 @@
 // Package estimate reads the body of a request to a language model and says what
 // the request may cost, before it is sent.
 //
-// Most callers should use [Inspect], which makes a [Request] of a body, or [Body], which
-// does so for the parts of an http.Request without consuming it. A [Rule], which is how
-// a provider charges, makes a [Price] of a Request. When the answer has come,
-// [Rule.Actual] says what the call is charged, and a [Calibrator] and an [Output] learn
-// from it for the calls that follow.
+// Most callers should use [Inspect], which makes a [Request] of a body. [Body] does so
+// from the parts of an http.Request without consuming it. A [Rule], which is how a
+// provider charges, makes a [Price] of a Request. When the answer has come, [Rule.Actual]
+// says what the call is charged. A [Calibrator] and an [Output] learn from it.
 //
-// The promise: estimating never fails a request. Whatever the bytes, there is a
-// number; a body that cannot be understood is priced by its size. A body is read
-// without copying it and without recursion, in work linear in its size (one pass,
-// as a rule), and it is never changed. All numbers are whole, and sums stop at the
-// largest number rather than wrap round.
+// The promise: estimating never fails a request. Every body has a number; one that
+// cannot be understood is priced by its size. A body is read without copying it and
+// without recursion, and it is never changed. The work is linear in its size: one pass,
+// as a rule. All numbers are whole, and sums stop at the largest number.
 //
-// What it refuses: it does not decode images, sound or documents to price them beyond
-// their headers, it does not read uploads, it does not fetch what a URL points to, and it
-// knows nothing of history that the provider keeps (a previous response, a stored
-// conversation).
+// The package refuses four things. It reads only the headers of images, sound and
+// documents. It does not read uploads. It does not fetch URLs. It knows nothing of the
+// history that a provider keeps: a previous response, a stored conversation.
 //
-// # What is stated and what is a guess
+// # Stated and guessed
 //
 // A request states its text, its token ids and its output cap. Everything else is a
-// guess: what the maker of the model adds to a prompt, how it charges media whose length
-// is not known, a cap that the provider assumes, the outputs that were learned, several
-// choices, a body that was not read. [Request.Guess] and the Stated fields of [Price]
-// keep the two apart, because only what is stated may be refused as too large.
+// guess:
+//
+//   - additions of the model's maker to a prompt
+//   - media whose length is not known, and bodies that were not read
+//   - caps that the provider assumes, learned outputs, several choices
+//
+// [Request.Guess] and the Stated fields of [Price] keep the two apart. Only the stated
+// part may be refused as too large.
 //
 // # What counts as prompt
 //
@@ -38,21 +39,20 @@
 // it belongs and in long strings under other names; neither is counted as text.
 // Base64 written into the middle of a text is text, to the model too.
 //
-// What makers add for the form of a chat, for tools and for schemas, and what they charge
-// for images, pages, sound and film, are tables with their sources: makers.go, images.go
-// and media_rates.go.
+// The additions of makers are tables with their sources. makers.go has the form of a
+// chat, tools and schemas; images.go and media_rates.go have media.
 //
 // # Text
 //
-// Text is counted fast, by the classes of its characters and by which follows which,
-// with weights fitted to the published tokenizer of the model's maker ([FamilyOf]).
-// Exact counting is a choice: set Options.Counter, for which the package
-// estimate/tiktoken has one; any other tokenizer fits as well.
+// Text is counted fast, by a weight for each character after the one before it. The
+// weights are fitted to the published tokenizer of the model's maker: see [FamilyOf].
+// Exact counting is a choice: set Options.Counter. Package estimate/tiktoken has one for
+// OpenAI's models; any other tokenizer fits as well.
 //
-// The errors of the fast count on text that no fit has seen, in pieces of about 200
-// bytes, 2 kB and 16 kB, in percent of the exact count: the mean size of the error, and
-// the underestimate that 95 % of the pieces do not exceed. The last two columns are for
-// cl100k at 2 kB, the others for o200k.
+// The table has the errors of the fast count on text that no fit has seen, in percent of
+// the exact count. The first number is the mean size of the error. p95 is the
+// underestimate that 95 % of the pieces do not exceed. The pieces have about 200 bytes,
+// 2 kB and 16 kB. The last two columns are for cl100k at 2 kB, the others for o200k.
 //
 //	              200 B   p95   2 kB    p95  16 kB   p95 cl100k   p95
 //	code            6.6   13.2    5.2   10.8    4.9   12.8    6.0   12.4

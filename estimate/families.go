@@ -2,8 +2,8 @@ package estimate
 
 import "strings"
 
-// stems are the names that models are known by, whatever a cloud puts in front of
-// them: a region, a vendor, a deployment. The first that a name contains counts.
+// stems are the names of families of models. A cloud may put a region, a vendor or a
+// deployment in front of one. The first that a name contains counts.
 var stems = []string{
 	"claude", "gemini", "gemma", "nova-", "gpt-oss", "llama", "deepseek", "qwen", "qwq", "mixtral", "ministral", "mistral",
 	"pixtral", "codestral", "devstral", "magistral", "voxtral", "command-", "grok", "granite", "palmyra", "kimi", "glm-", "jamba",
@@ -87,9 +87,9 @@ var familyTable = []struct {
 	{"voxtral", Mistral, false},
 }
 
-// FamilyOf returns the family whose tokenizer a model is known to use, whatever a
-// cloud puts in front of its name. Every other model gets O200k: the smaller error
-// on unknown ground, and a [Calibrator] learns the rest from usage.
+// FamilyOf returns the family whose tokenizer a model is known to use. The name may be
+// in the spelling of any cloud: with a region, a vendor or a path in front. Every other
+// model gets O200k, which has the smallest error there; a [Calibrator] learns the rest.
 func FamilyOf(model string) Family { return familyOf(family(model)) }
 
 func familyOf(model string) Family {

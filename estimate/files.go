@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Of a document, a sound or a film the beginning and the end are looked at, for the
-// number of pages or the length in time. Each look is bounded.
+// The number of pages of a document, or the length of a film, stands at its beginning
+// or its end. Only as many bytes of each are decoded.
 const lookBytes = 48 << 10
 
 // looks are the buffers for what is decoded of a payload.
 var looks = sync.Pool{New: func() any { return new([lookBytes]byte) }}
 
-// decode writes the bytes that the characters of p stand for into dst, until one is
-// full or the other ends, or a character is not base64.
+// decode writes the bytes that p stands for into dst. It stops when dst is full, p ends,
+// or a character is not base64.
 func (p payload) decode(dst []byte) []byte {
 	n := 0
 	for len(p) >= 4 && n+3 <= len(dst) {

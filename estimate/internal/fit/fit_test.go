@@ -24,7 +24,7 @@ func readCorpus(t *testing.T) []corpus.Piece {
 // gives, so neither can be edited nor go stale.
 func TestCommittedFilesAreReproducible(t *testing.T) {
 	pieces := readCorpus(t)
-	fit := fitAll(pieces, "")
+	fit := fitAll(pieces, "", families)
 	src, err := tableSource(fit)
 	if err != nil {
 		t.Fatal(err)

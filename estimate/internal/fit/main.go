@@ -48,7 +48,7 @@ func command(args []string) error {
 	}
 	switch verb {
 	case "weights":
-		src, err := tableSource(fitAll(pieces, *without))
+		src, err := tableSource(fitAll(pieces, *without, families))
 		if err != nil {
 			return err
 		}

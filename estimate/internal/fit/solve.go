@@ -24,8 +24,8 @@ func (f fitted) of(x feature) float64 {
 	return f.mean[x.family()]
 }
 
-// fitAll fits all tokenizers to the fit half of the pieces.
-func fitAll(pieces []corpus.Piece, without string) map[string]fitted {
+// fitAll fits tokenizers to the fit half of the pieces, but for those of a source.
+func fitAll(pieces []corpus.Piece, without string, families []vocabulary) map[string]fitted {
 	var fit []corpus.Piece
 	for _, p := range pieces {
 		if !p.Held && p.Source != without {
@@ -86,9 +86,9 @@ const (
 	bigramUnit   = 0.01 // tokens: corrections are kept in such steps
 )
 
-// mostWeight bounds each kind of weight, in tokens: no character of a text is more
-// tokens than it has bytes, and the sums stay below the bound of package estimate's
-// table, whatever a few odd pieces say.
+// mostWeight bounds each kind of weight, in tokens, against a few odd pieces. No
+// character is more tokens than it has bytes, and the sums stay below the bound of
+// package estimate's table.
 var mostWeight = map[kind]float64{ascii: 1.2, repeated: 1.2, run: 2, digit: 1.5, meet: 1, wide: 3.5, box: 2}
 
 // share is how much a piece counts: a little by what is sent most.
