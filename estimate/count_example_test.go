@@ -17,7 +17,7 @@ func ExampleCount() {
 	}
 	// Output:
 	// 13 tokens, 15 by four characters a token
-	// 17 tokens, 4 by four characters a token
+	// 16 tokens, 4 by four characters a token
 }
 
 // A provider whose tokenizer counts a quarter more than the weights.

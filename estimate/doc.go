@@ -55,10 +55,10 @@
 // 2 kB and 16 kB. The last two columns are for cl100k at 2 kB, the others for o200k.
 //
 //	              200 B   p95   2 kB    p95  16 kB   p95 cl100k   p95
-//	code            6.6   13.2    5.2   10.8    4.9   12.8    6.0   12.4
-//	data            6.4   16.5    4.9   12.6    4.3    9.7    6.0   16.3
-//	documents       5.4   11.3    3.2    8.7    3.8    9.5    3.9   10.2
-//	natural text    9.7   21.6    7.9   17.3    6.5   15.6    7.8   15.8
+//	code            6.6   13.0    5.2   10.8    4.9   13.0    6.0   12.4
+//	data            6.3   16.3    4.9   12.0    4.3    9.6    6.0   16.1
+//	documents       5.4   11.7    3.3    8.8    3.9    9.4    3.9   10.3
+//	natural text    9.3   21.7    7.3   17.6    6.4   15.8    6.7   15.8
 //
 // By kind of text in testdata/corpus/UNSEEN.md, which says how it was made; by language,
 // and for every tokenizer, in testdata/corpus/ERRORS.md, which is written by

@@ -123,9 +123,9 @@ func isBigram(a, b rune) bool {
 }
 
 // wholeScripts have so many characters that a text shows each of them too
-// rarely to learn from; they get one weight: Kana, Han, Hangul, the rarer Han. The
+// rarely to learn from; they get one weight: Kana, Hangul, the rarer Han. The
 // ends are those of blocks.
-var wholeScripts = [][2]rune{{0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xac00, 0xd7ff}, {0x20000, 0x3ffff}}
+var wholeScripts = [][2]rune{{0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0xac00, 0xd7ff}, {0x20000, 0x3ffff}}
 
 // blockOf returns the first code point of those that share r's weight: r itself
 // below U+0800, else as far as the first two bytes of UTF-8 tell, or the

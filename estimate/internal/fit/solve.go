@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unicode"
 
 	"github.com/tripmeter/tripmeter/estimate/internal/fit/corpus"
 )
@@ -70,6 +71,8 @@ const (
 	// No letter is free, whatever the corpus says: a text of nothing but
 	// cheap letters still costs.
 	leastLetter = 0.05
+	// There are no words of many of them.
+	leastHan = 0.5
 	// Nor is a long row of blanks, line ends or marks: the longest that is one
 	// token has 128 of them.
 	leastRepeated = 0.01
@@ -214,6 +217,9 @@ func solve(pieces []corpus.Piece, exact func(corpus.Piece) int64) fitted {
 					num += float64(holdWide * mean[c.family])
 					den += holdWide
 					least = leastLetter
+					if f := rune(c.feature.a); unicode.Is(unicode.Han, f) {
+						least = leastHan
+					}
 				}
 				next := min(max(num/den, least), mostWeight[c.feature.kind])
 				if d := next - c.w; d != 0 {
