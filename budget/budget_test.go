@@ -297,6 +297,35 @@ func TestWhatWasConfiguredOutlivesItsTransports(t *testing.T) {
 	})
 }
 
+// Budgets that come one after the other over one limiter read the user's limit
+// each time, and not the one that the budget before put in force.
+func TestTwentyBudgetsOverOneLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limit.New(limit.Options{Limits: perMinute()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		headroom := ruled(estimate.ChargeEstimate)
+		headroom.Headroom = 95
+		for i := range 20 {
+			b := newBudget(t, Options{Ledger: l, Profile: headroom})
+			for range 3 {
+				time.Sleep(70 * time.Second)
+				c := open(t, b, request(300, 100))
+				c.Hear(time.Now(), &headers.Info{}, true)
+				c.Refuse(time.Now(), Refusal{Wait: time.Second, Dimension: "tokens"})
+			}
+			if s := state(t, b, tpm); s.Configured.Rate.N != 60_000 || s.Rate.N >= 57_000 {
+				t.Fatalf("budget %d: %d in force after three refusals, %d configured", i, s.Rate.N, s.Configured.Rate.N)
+			}
+		}
+		b := newBudget(t, Options{Ledger: l, Profile: headroom})
+		if s := state(t, b, tpm); s.Rate.N != 57_000 {
+			t.Errorf("the last budget starts at %d", s.Rate.N)
+		}
+	})
+}
+
 // A step of the wall clock changes nothing: use is counted on the monotonic one.
 func TestRecentUseIsMonotonic(t *testing.T) {
 	var r recent
@@ -392,6 +421,14 @@ func TestAStreak(t *testing.T) {
 		}
 		at = at.Add(w)
 	}
+	old := s
+	for range 9 { // hours apart, without an answer between
+		at := at.Add(6 * time.Hour)
+		if got := old.refused(at, at.Add(-time.Second)); got != 0 {
+			t.Errorf("six hours later: wait %v", got)
+		}
+		old.last = old.last.Add(-6 * time.Hour)
+	}
 	s.admitted(at.Add(-time.Hour)) // it left before
 	if got := s.refused(at.Add(time.Second), at); got == 0 {
 		t.Error("an answer from before the refusal ended the streak")
@@ -419,3 +456,70 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// A foreign ledger keeps its own books: it is asked for the price, and each
+// reservation of its own gets its one end, with the tokens that were really used.
+func TestALedgerOfAnotherMaking(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(*Call)
+		want string
+	}{
+		"answered": {func(c *Call) {
+			r := usage.Result{Found: true, Complete: true}
+			r.Input, r.Output = usage.Count{N: 7, OK: true}, usage.Count{N: 3, OK: true}
+			c.Settle(time.Now(), &r)
+		}, "take 8+500, sent, settle 7+3"},
+		"unsent":  {func(c *Call) { c.End(Unsent) }, "take 8+500, sent, return"},
+		"unknown": {func(c *Call) { c.End(Unknown) }, "take 8+500, sent, keep"},
+		"free":    {func(c *Call) { c.End(Free) }, "take 8+500, sent, settle 0+0"},
+	} {
+		l := &foreign{names: map[string]bool{"not": true}}
+		b := newBudget(t, Options{Ledger: l, Profile: ruled(estimate.ChargeSettle)})
+		c := open(t, b, request(8, 500))
+		row.end(c)
+		c.End(Unknown)
+		if got := strings.Join(l.log, ", "); got != row.want || !c.Between() {
+			t.Errorf("%s: %s; want %s", name, got, row.want)
+		}
+	}
+}
+
+// foreign is a ledger that writes down what it is asked. It cannot be compared.
+type foreign struct {
+	log   []string
+	names map[string]bool
+}
+
+func (f *foreign) note(format string, args ...any) {
+	f.log = append(f.log, fmt.Sprintf(format, args...))
+}
+
+func (f *foreign) Admit(_ context.Context, a limit.Ask) (limit.Reservation, error) {
+	f.note("take %d+%d", a.Cost.Input, a.Cost.Output)
+	return limit.Hold(handles{f, f.names}, 7), nil
+}
+
+func (f *foreign) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	return f.Admit(context.Background(), a)
+}
+func (f *foreign) Forecast(limit.Ask) limit.Forecast                    { return limit.Forecast{} }
+func (f *foreign) SetScope(string, limit.ScopeOptions) error            { return nil }
+func (f *foreign) SetScopeLimit(string, limit.Limit) error              { return nil }
+func (f *foreign) EnforceScopeLimit(string, limit.Limit) error          { return nil }
+func (f *foreign) PauseScope(string, limit.Pause)                       {}
+func (f *foreign) ResumeScope(string)                                   {}
+func (f *foreign) DrainScope(string, string, int64, time.Duration) bool { return false }
+func (f *foreign) Snapshot() limit.Snapshot                             { return limit.Snapshot{} }
+
+// handles are its reservations.
+type handles struct {
+	*foreign
+	names map[string]bool
+}
+
+func (h handles) Settle(_ uint64, c limit.Cost)                        { h.note("settle %d+%d", c.Input, c.Output) }
+func (h handles) Keep(uint64)                                          { h.note("keep") }
+func (h handles) Return(uint64)                                        { h.note("return") }
+func (h handles) Cost(uint64) limit.Cost                               { return limit.Cost{} }
+func (h handles) Sent(uint64)                                          { h.note("sent") }
+func (h handles) Lower(uint64, string, string, int64, limit.Cost) bool { return false }

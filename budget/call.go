@@ -31,7 +31,8 @@ type Call struct {
 	watch   Observer
 	price   Price
 	cost    limit.Cost
-	open    limit.Reservation // zero between attempts
+	holds   bool              // an attempt holds open
+	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
 
 	// The attempt on the wire, or the last one.
@@ -74,13 +75,13 @@ func (c *Call) Prompt() bool { return c.price.prompt }
 func (c *Call) Profile() *profile.Profile { return &c.scope.profile }
 
 // Between reports whether no attempt holds anything.
-func (c *Call) Between() bool { return c.open == limit.Reservation{} }
+func (c *Call) Between() bool { return !c.holds }
 
 // Admit waits in line for the first attempt. Errors are those of
-// [limit.Limiter.Acquire].
+// [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	c.scope.ask(now, c.cost)
-	r, err := c.scope.ledger.Acquire(ctx, c.cost)
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost})
 	if err == nil {
 		c.take(r)
 	}
@@ -89,7 +90,7 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 
 // AdmitAgain waits at the head of the line for a further attempt.
 func (c *Call) AdmitAgain(ctx context.Context) error {
-	r, err := c.scope.ledger.AcquireFirst(ctx, c.cost)
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, First: true})
 	if err == nil {
 		c.take(r)
 	}
@@ -97,7 +98,7 @@ func (c *Call) AdmitAgain(ctx context.Context) error {
 }
 
 func (c *Call) take(r limit.Reservation) {
-	c.open = r
+	c.holds, c.open = true, r
 	c.charged = plus(c.charged, c.cost)
 }
 
@@ -172,7 +173,7 @@ func (c *Call) question(r reading) {
 
 // Pause holds everybody of the scope for d.
 func (c *Call) Pause(d time.Duration) {
-	c.scope.ledger.Pause(d)
+	c.scope.pause(d)
 	c.watch.Paused(d)
 }
 
@@ -192,7 +193,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
 	if d > 0 && (!c.named || more > c.wait) {
-		s.ledger.Pause(d)
+		s.pause(d)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
 	}
 	d = max(d, c.wait)
@@ -259,7 +260,7 @@ func (c *Call) settle(input, output int64) {
 
 func (c *Call) close(actual limit.Cost) {
 	c.charged = plus(c.charged, minus(actual, c.cost))
-	c.open = limit.Reservation{}
+	c.holds = false
 }
 
 func plus(a, b limit.Cost) limit.Cost {

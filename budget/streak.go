@@ -13,10 +13,17 @@ type streak struct {
 	last time.Time // of the last refusal that counted
 }
 
+// streakAge is how long a refusal counts for a streak. Refusals of hours ago say
+// nothing about a cool-down of now; the longest wait of a streak is a minute.
+const streakAge = 10 * time.Minute
+
 // refused counts the refusal of an attempt that left at sent. It returns the
 // least wait, 0 for the first. Refused attempts that were under way together
 // count as one.
 func (s *streak) refused(now, sent time.Time) time.Duration {
+	if now.Sub(s.last) > streakAge {
+		s.n = 0
+	}
 	if s.n == 0 || sent.After(s.last) {
 		s.n, s.last = s.n+1, now
 	}

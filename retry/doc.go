@@ -1,7 +1,8 @@
 // Package retry makes a failed call again when that can help, and never
 // before the server allows it.
 //
-// [Transport] is an [http.RoundTripper] around another one. It promises:
+// [Transport] is an [http.RoundTripper] around another one. Most callers need only
+// [New]; package transport has one inside. It promises:
 //
 //   - The server's word is kept. No attempt leaves before the time a response
 //     named, and none is made that cannot succeed.

@@ -173,9 +173,14 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 		})
 		return
 	}
-	if r.Wait > 0 && !c.books.Waiting() && (c.status >= 500 || ofTheLimit(r)) {
+	if r.Wait > 0 && !c.books.Waiting() && (overloaded(c.status) || ofTheLimit(r)) {
 		c.books.Pause(r.Wait)
 	}
+}
+
+// overloaded reports whether a status asks everybody to wait, and not one call.
+func overloaded(status int) bool {
+	return status == http.StatusServiceUnavailable || status == 529 // 529: Anthropic, overloaded
 }
 
 // ofTheLimit reports whether a body speaks of a limit although the status does

@@ -103,12 +103,6 @@ type payload struct {
 	get  func() (io.ReadCloser, error)
 }
 
-func (p payload) close() {
-	if p.body != nil {
-		p.body.Close()
-	}
-}
-
 // waits reports whether the body is not to be read before it is sent: the server
 // is to ask for it first (RFC 9110, section 10.1.1), or who reads it fills the
 // trailer, whose names net/http looks at before that.
