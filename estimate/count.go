@@ -98,20 +98,23 @@ func (w *weights) rows(x, last uint64) (sum int64) {
 		sum = int64(rows>>7*ones>>56) * w.run
 	}
 	if third := equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48); third != 0 {
-		sum -= marksAmong(x, third) * w.row
+		sum -= int64(bits.OnesCount64(third&marks(x))) * w.row
 	}
 	return sum
 }
 
-// marksAmong counts those of the bytes of x chosen by their high bits that are marks.
-func marksAmong(x, chosen uint64) (n int64) {
-	for ; chosen != 0; chosen &= chosen - 1 {
-		if classOf(byte(x>>(bits.TrailingZeros64(chosen)&^7))) == classPunct {
-			n++
-		}
-	}
-	return n
+// marks has the high bit of each byte of x set that is a mark: printed, and neither a
+// letter nor a digit. The bytes are ASCII.
+func marks(x uint64) uint64 {
+	small := x | 0x20*ones
+	letters := above(small, 'a'-1) &^ above(small, 'z')
+	digits := above(x, '0'-1) &^ above(x, '9')
+	return above(x, ' ') &^ above(x, '~') &^ letters &^ digits & highBits
 }
+
+// above has the high bit of each byte of x set that is greater than c. The bytes are
+// ASCII, and what the other bits are is left open.
+func above(x uint64, c byte) uint64 { return x + uint64(0x7f-c)*ones }
 
 // add counts a text, or with escaped the inside of a JSON string.
 //
