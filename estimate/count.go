@@ -82,11 +82,10 @@ func blanks(x uint64) uint64 {
 	return ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
 }
 
-// equal has the high bit of each byte set that is the same in a and b. The bytes are
-// below 0x80, but for the one of 0x80 that stands for what is not ASCII.
+// equal has the high bit of each byte set that is the same in a and b.
 func equal(a, b uint64) uint64 {
 	d := a ^ b
-	return ^(d + notZero | d) & highBits &^ (d & highBits)
+	return ^(d&notZero + notZero | d) & highBits
 }
 
 // rows is what rows of blanks and of marks add to eight characters, of which last are

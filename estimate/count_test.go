@@ -22,6 +22,7 @@ var countSeeds = []string{
 	`\`, `\\`, `\n`, `\u0041`, `\ud83d\ude00`, `\ud83d`, `\ude00`, `\ud83dx`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`, `\u12`, `\u`, `\q`, `\"`, `\/`, `a\u00`, `\uD83D\uDE00 1\u0032\u00333 4`,
 	`\ude00\ude00`, `\udc00\udbff`, "123é4", "12345é67890é1234", "  é  é   ",
 	"\xed\xa0\x80abcd", "\xf4\x90\x80\x80abcd", "\xf0\x80\x80\x80abcd", "\xe0\x80\x80abcd", "\xc0\x80abcd", "\xe4\xbaabcd", "\xf0\x9f\x98abcd", "\xf5\x80\x80\x80abcd", "\x80abcd",
+	"\x80:::00000", "é---===", "a────b──██▁", "((((----))))    ====",
 	"<script>&amp;</script>", strings.Repeat("0", 100), strings.Repeat(" ", 100), strings.Repeat("é", 9),
 }
 

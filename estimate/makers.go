@@ -66,7 +66,6 @@ var rewritten = structureRule{once: 13, tool: -7_100, object: -4_700, prop: -3_2
 // cookbook).
 var (
 	chatML     = framing{opening: 3, message: 3, role: true, name: 1}
-	asJSON     = structureRule{}
 	schemaJSON = structureRule{once: -1, dropped: -3_500}
 )
 
