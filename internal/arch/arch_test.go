@@ -22,6 +22,7 @@ var rooms = []struct {
 	{"limit", nil, "it counts units of anything and is useful alone; a provider's name never appears in it"},
 	{"limit/limittest", []string{"limit"}, "the suite of promises, for every limiter"},
 	{"estimate", nil, "a number from bytes; who charges it is the transport's business"},
+	{"estimate/accuracy", nil, "a report on logs, outside of what a call passes through"},
 	{"estimate/tiktoken", []string{"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader/"}, "the one place that knows vocabularies"},
 	{"estimate/internal/fit", []string{"estimate", "estimate/tiktoken", "github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"}, "fits the weights; linked into no program"},
 	{"headers", []string{"internal/retryafter", "github.com/dunglas/httpsfv"}, "values from fields; what they do to credit is decided elsewhere"},
