@@ -1,19 +1,20 @@
 -- One call of one process: what ended, what changed, who asks, in that order.
 --
 -- KEYS[1] is the prefix of the budget, with a hash tag, so that every key below
--- lies in one slot. ARGV[1] is a msgpack array; read.go and write.go have its order.
+-- lies in one slot. ARGV[1] is a MessagePack array; call.go has its order.
 --
 -- Numbers in Lua are doubles, exact up to 2^53. A level is therefore two of them:
 -- whole units, and a remainder in grains, W grains to a unit, W in microseconds.
 --   0 <= remainder < W < 2^45,  |units| <= 2^52,  N <= 10^12 < 2^40
 -- A product that may pass 2^53 goes through muldiv, which splits it.
+--
+-- Constants are put in by script.go: Lua would look them up at every use. What most
+-- calls do not need is defined inside rest(), for a definition costs time as well.
 
 local P52, P53 = 4503599627370496, 9007199254740992
 local MINUTE = 60000000
-local KEEP = 3600000       -- ms that a scope, or a process that is gone, is remembered
-local LINE = 35 * 86400000 -- ms; a net only: lines and lanes vanish when they empty
-local floor, max, min = math.floor, math.max, math.min
-local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
+local KEEP = 3600000 -- ms that a scope, or a process that is gone, is remembered
+local LINE = 3024000000 -- ms, 35 days; a net only: lines and lanes vanish when they empty
 
 -- A limit, or the gate of a scope (places in flight and pause), which has no N.
 -- RB and RL are burst and largest as they were set, 0 for the default; CONF is what
@@ -24,8 +25,11 @@ local NAME, UNIT, N, W, BURST, LARGEST, RB, RL, U, R, AT, HELD, TU, TR, Q, V, OW
 local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, REFUND, GATE, LIMITS, TAUGHT, PROBEAFTER, PROBEAT, PROBER =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 -- The root scope also has these.
-local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET = 19, 20, 21, 22, 23, 24, 25, 26, 27
+local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET, MEMBERS =
+  19, 20, 21, 22, 23, 24, 25, 26, 27, 28
 
+local floor, max, min = math.floor, math.max, math.min
+local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
 local pre = KEYS[1]
 local A, pos = unpack_(ARGV[1]), 0
 local function nx() pos = pos + 1; return A[pos] end
@@ -33,12 +37,30 @@ local function nx() pos = pos + 1; return A[pos] end
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 
-local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, capacity, config, levels =
-  nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()
+local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels =
+  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12]
+local pkey = pre .. 'p:' .. pid
+
+-- The scopes of this call, the root first, and how they begin: 0 with nothing,
+-- 1 here it is, 2 there is a definition that was not sent.
+local ns = A[13]
+local names, keys, defs, must = {}, {pkey}, {}, {}
+pos = 13
+for k = 1, ns do
+  local name, def = A[pos + 1], A[pos + 2]
+  pos = pos + 2
+  names[k] = name
+  keys[k + 1] = pre .. 's:' .. name
+  if def == 1 then
+    defs[k] = pos
+    pos = pos + 4 + 9 * A[pos + 4]
+  end
+  must[k] = def == 2
+end
+local raw = call('MGET', unpack(keys))
 
 -- A call that was decided already gets the same answer again, and does nothing.
-local pkey = pre .. 'p:' .. pid
-local p = call('GET', pkey)
+local p = raw[1]
 if p then
   p = unpack_(p)
   if number == p[1] then return p[2] end
@@ -80,15 +102,6 @@ local function earn(u, r, n, span, w)
   return u + q, r
 end
 
-local function spend(u, r, n, span, w)
-  local q, s = muldiv(n, span, w)
-  r = r - s
-  if r < 0 then return u - q - 1, r + w end
-  return u - q, r
-end
-
-local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
-
 local function put(l, u, r) -- within the floor and the burst
   if u < -P52 then u, r = -P52, 0 end
   if u >= l[BURST] then u, r = l[BURST], 0 end
@@ -116,61 +129,6 @@ local function wait(l, k, from)
   return d
 end
 
-local function lower(l, u, r)
-  if not less(u, r, l[U], l[R]) then return false end
-  put(l, u, r)
-  return true
-end
-
--- What the level would be had nothing set it back.
-local function real(l)
-  local u, r = l[U], l[R]
-  if now < l[HELD] then
-    u, r = u + l[TU], r + l[TR]
-    if r >= l[W] then u, r = u + 1, r - l[W] end
-    if u >= l[BURST] then u, r = l[BURST], 0 end
-  end
-  return u, r
-end
-
-local function took(l, u, r) -- how far u, r is above the level
-  u, r = u - l[U], r - l[R]
-  if r < 0 then u, r = u - 1, r + l[W] end
-  l[TU], l[TR] = u, r
-end
-
--- Lower l so that `units` are there after span, and nothing beyond.
-local function setBack(l, units, span)
-  local ru, rr = real(l)
-  local u, r = spend(units, 0, l[N], span, l[W])
-  if not lower(l, u, r) then return false end
-  l[HELD] = now + span
-  took(l, ru, rr)
-  return true
-end
-
--- A changed rate: the units stay, the remainder is rounded down to the new grain,
--- and what a pause or a drain wants there to be at its end is there at the new rate.
-local function change(l, n, w, burst, largest)
-  local left = max(0, l[HELD] - now)
-  local ru, rr = real(l)
-  local tu, tr = earn(l[U], l[R], l[N], left, l[W])
-  local old = l[W]
-  rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
-  local r = muldiv(l[R], w, old)
-  l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
-  put(l, l[U], r)
-  if left == 0 then return end
-  tu, tr = spend(tu, tr, n, left, w)
-  local u = l[U]
-  r = l[R]
-  if u < 0 then u, r = 0, 0 end
-  if less(tu, tr, u, r) then u, r = tu, tr end
-  if less(ru, rr, u, r) then u, r = ru, rr end
-  put(l, u, r)
-  took(l, ru, rr)
-end
-
 local function amount(c, unit)
   if unit == 3 then return c[2] + c[3] end
   return c[unit + 1]
@@ -184,7 +142,9 @@ end
 
 local scopes, changed, order = {}, {}, {}
 local dirty = {} -- scopes whose lines are to be looked at
-local root
+local holds = {} -- process -> scope -> places, as changed by this call
+local live, woken, notices = {[pid] = true}, {}, {}
+local root, rest
 
 local function touch(s)
   if not changed[s] then
@@ -193,29 +153,11 @@ local function touch(s)
   end
 end
 
--- After a gap in the state nothing is known, so the level is at most what was
--- earned since the learning period ended.
-local function teach(s)
-  if s[TAUGHT] == root[LEARN] then return end
-  s[TAUGHT] = root[LEARN]
-  for _, l in ipairs(s[LIMITS]) do
-    if l[W] <= MINUTE then
-      local first = l[UNIT] == 0 and 1 or 0
-      if now < root[LEARN] then
-        setBack(l, first, root[LEARN] - now)
-      else
-        lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
-      end
-    end
-  end
-  touch(s)
-end
-
 local function open(name, raw)
   local s = raw and unpack_(raw) or false
   if s then
     for _, l in ipairs(s[LIMITS]) do advance(l) end
-    if root then teach(s) end
+    if s[TAUGHT] ~= root[LEARN] then rest().teach(s) end
   end
   scopes[name] = s
   return s
@@ -227,116 +169,638 @@ local function get(name)
   return s
 end
 
-local function newLine(name, d, born)
-  return {name, d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[4], 0, now, 0, 0, 0, 0, 0, 0, born, 0, '', false}
+local function hold(who, s, n)
+  local h = holds[who]
+  if not h then h = {}; holds[who] = h end
+  h[s[SNAME]] = (h[s[SNAME]] or 0) + n
 end
 
-local function create(name)
-  local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
-    newLine('', {0, 0, 0, 0, 0, 0, 0}, 0), {}, 0, 0, 0, ''}
-  scopes[name] = s
-  touch(s)
-  return s
-end
-
-local function find(s, name)
-  for k, l in ipairs(s[LIMITS]) do
-    if l[NAME] == name then return l, k end
+-- A path is what one call takes from: the root, further scopes, the tenant.
+local function newPath(class, tenant, list)
+  local all, weight = {root}, 1
+  for _, name in ipairs(list) do
+    local s = get(name)
+    if s then all[#all + 1] = s end
   end
-end
-
--- d is unit, N, W, burst, largest, the last two as set, and 1 if it starts empty.
--- An N of zero removes the limit, which is returned.
-local function setLimit(s, name, d)
-  local l, k = find(s, name)
-  touch(s)
-  dirty[s] = true
-  if d[2] == 0 then
-    if l then table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
-    return l
+  if tenant ~= '' then
+    local s = get(tenant)
+    if s then
+      all[#all + 1] = s
+      weight = s[WEIGHT]
+    end
   end
-  if not l then
-    root[EPOCH] = root[EPOCH] + 1
-    l = newLine(name, d, root[EPOCH])
-    if d[8] == 1 then l[U] = 0 end
-    table.insert(s[LIMITS], l)
-    return nil, l
-  end
-  root[EPOCH] = root[EPOCH] + 1
-  change(l, d[2], d[3], d[4], d[5])
-  l[RB], l[RL] = d[6], d[7]
-  if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
-  return nil, l
+  return {class = class, tenant = tenant, names = list, s = all, weight = weight}
 end
 
-local function readLimit()
-  return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
-end
-
-local function configure(s, name, d)
-  local gone, l = setLimit(s, name, d)
-  if l then l[CONF] = d end
-  return gone
-end
-
--- The definition of a scope as the process would make it.
-local function readDef(apply)
-  local d = {nx(), nx(), nx()}
-  local n = nx()
-  for _ = 1, n do
-    local name, limit = nx(), readLimit()
-    if apply then configure(apply, name, limit) end
-  end
-  if apply then apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3] end
-end
-
-local function pauseScope(s, span, probe, by, why)
-  if span <= 0 and probe > 0 then span = P52 - now end
-  if span <= 0 then return end
-  if probe > 0 or s[PROBEAFTER] > 0 then -- a new pause renews the wait for a probe
-    if probe > 0 then s[PROBEAFTER] = probe end
-    s[PROBEAT], s[PROBER] = now + s[PROBEAFTER], ''
+-- Give back (or charge, where negative) to every limit that charged it.
+local function correct(path, refund, epoch)
+  for _, s in ipairs(path.s) do
+    fold(s[REFUND], refund, 1)
+    for _, l in ipairs(s[LIMITS]) do
+      local d = amount(refund, l[UNIT])
+      if d ~= 0 and l[BORN] <= epoch then put(l, l[U] + d, l[R]) end
+    end
     touch(s)
     dirty[s] = true
   end
-  if now + span <= s[PAUSED] then return end
-  s[PAUSED], s[BY], s[WHY] = now + span, by, why
-  if probe == 0 then s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, '' end
-  for _, l in ipairs(s[LIMITS]) do
-    if l[W] <= MINUTE then setBack(l, l[UNIT] == 0 and 1 or 0, span) end
-  end
-  touch(s)
-  dirty[s] = true
+  if root[WAITN] > 0 then rest().retag(path, refund, epoch) end
 end
 
--- A pause that ends before its time: limits start from nothing now, not then.
-local function resume(s)
-  s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
-  touch(s)
-  dirty[s] = true
-  if s[PAUSED] <= now then return end
-  s[PAUSED] = now
-  for _, l in ipairs(s[LIMITS]) do
-    if l[W] <= MINUTE and now < l[HELD] then
-      local u, r = real(l)
-      local first = l[UNIT] == 0 and 1 or 0
-      if less(first, 0, u, r) then u, r = first, 0 end
-      put(l, u, r)
-      l[HELD] = now
+
+---------------------------------------------------------------- the rest
+
+local out = {'ok', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+local M -- what rest made
+rest = function()
+  if M then return M end
+  M = {}
+  -- The name of a path's lane in the line.
+  local function lane(path)
+    local id = path.lane
+    if not id then
+      local a = {path.class, path.tenant}
+      for j, name in ipairs(path.names) do a[j + 2] = name end
+      id = pack(a)
+      path.lane = id
+    end
+    return id
+  end
+
+  local function lineKey(s, l) return s[SNAME] .. '\0' .. l[NAME] end
+
+  local function full(s) return s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] end
+
+  local function say(x) out[#out + 1] = x end
+
+  local function spend(u, r, n, span, w)
+    local q, s = muldiv(n, span, w)
+    r = r - s
+    if r < 0 then return u - q - 1, r + w end
+    return u - q, r
+  end
+
+  local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
+
+  local function lower(l, u, r)
+    if not less(u, r, l[U], l[R]) then return false end
+    put(l, u, r)
+    return true
+  end
+
+  -- What the level would be had nothing set it back.
+  local function real(l)
+    local u, r = l[U], l[R]
+    if now < l[HELD] then
+      u, r = u + l[TU], r + l[TR]
+      if r >= l[W] then u, r = u + 1, r - l[W] end
+      if u >= l[BURST] then u, r = l[BURST], 0 end
+    end
+    return u, r
+  end
+
+  local function took(l, u, r) -- how far u, r is above the level
+    u, r = u - l[U], r - l[R]
+    if r < 0 then u, r = u - 1, r + l[W] end
+    l[TU], l[TR] = u, r
+  end
+
+  -- Lower l so that `units` are there after span, and nothing beyond.
+  local function setBack(l, units, span)
+    local ru, rr = real(l)
+    local u, r = spend(units, 0, l[N], span, l[W])
+    if not lower(l, u, r) then return false end
+    l[HELD] = now + span
+    took(l, ru, rr)
+    return true
+  end
+
+  -- A changed rate: the units stay, the remainder is rounded down to the new grain,
+  -- and what a pause or a drain wants there to be at its end is there at the new rate.
+  local function change(l, n, w, burst, largest)
+    local left = max(0, l[HELD] - now)
+    local ru, rr = real(l)
+    local tu, tr = earn(l[U], l[R], l[N], left, l[W])
+    local old = l[W]
+    rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
+    local r = muldiv(l[R], w, old)
+    l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
+    put(l, l[U], r)
+    if left == 0 then return end
+    tu, tr = spend(tu, tr, n, left, w)
+    local u = l[U]
+    r = l[R]
+    if u < 0 then u, r = 0, 0 end
+    if less(tu, tr, u, r) then u, r = tu, tr end
+    if less(ru, rr, u, r) then u, r = ru, rr end
+    put(l, u, r)
+    took(l, ru, rr)
+  end
+
+  local function newLine(name, d, born)
+    return {name, d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[4], 0, now, 0, 0, 0, 0, 0, 0, born, 0, '', false}
+  end
+
+  local function create(name)
+    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
+      newLine('', {0, 0, 0, 0, 0, 0, 0}, 0), {}, 0, 0, 0, ''}
+    scopes[name] = s
+    touch(s)
+    return s
+  end
+
+  local function find(s, name)
+    for k, l in ipairs(s[LIMITS]) do
+      if l[NAME] == name then return l, k end
     end
   end
+
+  -- d is unit, N, W, burst, largest, the last two as set, and 1 if it starts empty.
+  -- An N of zero removes the limit, which is returned.
+  local function setLimit(s, name, d)
+    local l, k = find(s, name)
+    touch(s)
+    dirty[s] = true
+    if d[2] == 0 then
+      if l then table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
+      return l
+    end
+    if not l then
+      root[EPOCH] = root[EPOCH] + 1
+      l = newLine(name, d, root[EPOCH])
+      if d[8] == 1 then l[U] = 0 end
+      table.insert(s[LIMITS], l)
+      return nil, l
+    end
+    root[EPOCH] = root[EPOCH] + 1
+    change(l, d[2], d[3], d[4], d[5])
+    l[RB], l[RL] = d[6], d[7]
+    if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
+    return nil, l
+  end
+
+  local function readLimit()
+    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
+  end
+
+  local function configure(s, name, d)
+    local gone, l = setLimit(s, name, d)
+    if l then l[CONF] = d end
+    return gone
+  end
+
+  -- The definition of a scope as the process would make it.
+  local function readDef(apply)
+    local d = {nx(), nx(), nx()}
+    local n = nx()
+    for _ = 1, n do
+      local name, limit = nx(), readLimit()
+      if apply then configure(apply, name, limit) end
+    end
+    if apply then apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3] end
+  end
+
+  local function pauseScope(s, span, probe, by, why)
+    if span <= 0 and probe > 0 then span = P52 - now end
+    if span <= 0 then return end
+    if probe > 0 or s[PROBEAFTER] > 0 then -- a new pause renews the wait for a probe
+      if probe > 0 then s[PROBEAFTER] = probe end
+      s[PROBEAT], s[PROBER] = now + s[PROBEAFTER], ''
+      touch(s)
+      dirty[s] = true
+    end
+    if now + span <= s[PAUSED] then return end
+    s[PAUSED], s[BY], s[WHY] = now + span, by, why
+    if probe == 0 then s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, '' end
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE then setBack(l, l[UNIT] == 0 and 1 or 0, span) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+
+  -- A pause that ends before its time: limits start from nothing now, not then.
+  local function resume(s)
+    s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
+    touch(s)
+    dirty[s] = true
+    if s[PAUSED] <= now then return end
+    s[PAUSED] = now
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE and now < l[HELD] then
+        local u, r = real(l)
+        local first = l[UNIT] == 0 and 1 or 0
+        if less(first, 0, u, r) then u, r = first, 0 end
+        put(l, u, r)
+        l[HELD] = now
+      end
+    end
+  end
+
+  -- After a gap in the state nothing is known, so the level is at most what was
+  -- earned since the learning period ended.
+  local function teach(s)
+    if s[TAUGHT] == root[LEARN] then return end
+    s[TAUGHT] = root[LEARN]
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE then
+        local first = l[UNIT] == 0 and 1 or 0
+        if now < root[LEARN] then
+          setBack(l, first, root[LEARN] - now)
+        else
+          lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
+        end
+      end
+    end
+    touch(s)
+  end
+
+  local function laneOf(id)
+    local a = unpack_(id)
+    local list = {}
+    for j = 3, #a do list[j - 2] = a[j] end
+    local path = newPath(a[1], a[2], list)
+    path.lane = id
+    return path
+  end
+
+  -- Fair queueing: tags are in units of the line's limit over the tenant's weight.
+  local function retag(path, refund, epoch)
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        local d = amount(refund, l[UNIT])
+        if l[Q] > 0 and d ~= 0 and l[BORN] <= epoch then
+          local key = lineKey(s, l)
+          d = -d / path.weight
+          if call('HEXISTS', pre .. 'f:' .. key, path.tenant) == 1 then
+            call('HINCRBYFLOAT', pre .. 'f:' .. key, path.tenant, d)
+          end
+          call('ZADD', pre .. 'q' .. path.class .. ':' .. key, 'XX', 'INCR', d, lane(path))
+        end
+      end
+    end
+  end
+
+  -- Returns 1 if it goes as the probe of a pause.
+  local function grant(who, path, cost, id)
+    local probe = 0
+    for _, s in ipairs(path.s) do
+      if now < s[PAUSED] then
+        s[PROBER] = who .. ':' .. string.format('%.0f', id)
+        probe = 1
+      end
+      s[OPEN] = s[OPEN] + 1
+      fold(s[DEBIT], cost, 1)
+      hold(who, s, 1)
+      for _, l in ipairs(s[LIMITS]) do
+        local c = amount(cost, l[UNIT])
+        if c > 0 then put(l, l[U] - c, l[R]) end
+      end
+      touch(s)
+    end
+    return probe
+  end
+
+  local function alive(who)
+    if live[who] == nil then live[who] = call('ZSCORE', pre .. 'm', who) and true or false end
+    return live[who]
+  end
+
+  -- While a scope is paused one call may be under way as a probe. One whose process
+  -- is gone has failed.
+  local function paused(s)
+    if now >= s[PAUSED] then return false end
+    if s[PROBER] ~= '' and not alive(string.match(s[PROBER], '^(.*):')) then
+      s[PROBER], s[PROBEAT] = '', now + s[PROBEAFTER]
+      touch(s)
+    end
+    return s[PROBEAT] == 0 or now < s[PROBEAT] or s[PROBER] ~= ''
+  end
+
+  -- The first line of the path that holds the cost up, with its scope. Who stands in
+  -- the line `mine` has waited there, and for the lines before it.
+  local function lacks(path, cost, mine)
+    local queue = mine == nil
+    for _, s in ipairs(path.s) do
+      local g = s[GATE]
+      if paused(s) or full(s) or (queue and g[Q] > 0) then return g, s end
+      if g == mine then queue = true end
+      for _, l in ipairs(s[LIMITS]) do
+        local c = amount(cost, l[UNIT])
+        if c > 0 and (l[U] < min(c, l[BURST]) or (queue and l[Q] > 0)) then return l, s end
+        if l == mine then queue = true end
+      end
+    end
+  end
+
+  -- When the cost could go with all that wait ahead of it, and the line that says so.
+  local function forecast(path, cost, alone)
+    local start, which, whose = now, nil, nil
+    for _, s in ipairs(path.s) do
+      if s[PAUSED] > start then start, which, whose = s[PAUSED], s[GATE], s end
+    end
+    local at = start
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        local c = amount(cost, l[UNIT])
+        local ahead = alone and 0 or amount(s[WAIT], l[UNIT])
+        if c > 0 then
+          local d = wait(l, min(c, l[BURST]) + ahead, start)
+          if start + d > at then at, which, whose = start + d, l, s end
+        end
+      end
+    end
+    return at - now, which, whose
+  end
+
+  local function impossible(path, cost)
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        if amount(cost, l[UNIT]) > l[LARGEST] then return l, s end
+      end
+    end
+  end
+
+  ---------------------------------------------------------------- the line
+
+  local function count(path, cost, sign) -- who waits, and for how much
+    for _, s in ipairs(path.s) do
+      s[WAITN] = s[WAITN] + sign
+      for k = 1, 3 do s[WAIT][k] = s[WAIT][k] + sign * cost[k] end
+      if s[WAITN] <= 0 then s[WAITN], s[WAIT] = 0, {0, 0, 0} end
+      touch(s)
+    end
+  end
+
+  local function qKey(s, l, class) return pre .. 'q' .. class .. ':' .. lineKey(s, l) end
+
+  local function share(path, l, cost)
+    if l[N] == 0 then return 1 / path.weight end
+    return amount(cost, l[UNIT]) / path.weight
+  end
+
+  -- Put the lane of path into the line of l: at the present virtual time, or where
+  -- its tenant's last share ended.
+  local function enter(path, s, l)
+    local f = call('HGET', pre .. 'f:' .. lineKey(s, l), path.tenant)
+    local tag = max(l[V], f and tonumber(f) or 0)
+    local key = qKey(s, l, path.class)
+    if call('ZADD', key, 'NX', tag, lane(path)) == 1 then
+      l[Q] = l[Q] + 1
+      if path.class > 0 then l[LOW] = l[LOW] + 1 end
+      if l[Q] == 1 then call('PEXPIRE', key, LINE) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+
+  local function depart(path, s, l)
+    if call('ZREM', qKey(s, l, path.class), lane(path)) == 1 then
+      l[Q] = l[Q] - 1
+      if path.class > 0 then l[LOW] = l[LOW] - 1 end
+    end
+    if l[Q] <= 0 then
+      l[Q], l[LOW], l[V], l[OWED], l[OWNER] = 0, 0, 0, 0, ''
+      call('DEL', pre .. 'f:' .. lineKey(s, l))
+      call('ZREM', pre .. 'd', lineKey(s, l))
+    end
+    touch(s)
+  end
+
+  -- The first lane of a line: the upper class, unless the lower is owed its tenth.
+  local function first(s, l)
+    local class = 0
+    if l[LOW] > 0 and (l[LOW] >= l[Q] or l[OWED] > 0) then class = 1 end
+    local a = call('ZRANGE', qKey(s, l, class), 0, 0, 'WITHSCORES')
+    if not a[1] and l[LOW] > 0 then a = call('ZRANGE', qKey(s, l, 1 - class), 0, 0, 'WITHSCORES') end
+    return a[1], tonumber(a[2])
+  end
+
+  local function due(s, l, head, cost, path)
+    local at
+    if l[N] == 0 then
+      if now < s[PAUSED] then
+        at = s[PAUSED]
+        if s[PROBEAT] > 0 and s[PROBER] == '' then at = min(at, s[PROBEAT]) end
+      end
+    else
+      at = now + wait(l, min(amount(cost, l[UNIT]), l[BURST]), now)
+    end
+    local key = lineKey(s, l)
+    if not at then
+      call('ZREM', pre .. 'd', key)
+      l[OWNER] = ''
+      return
+    end
+    local before = call('ZSCORE', pre .. 'd', key)
+    call('ZADD', pre .. 'd', at, key)
+    if not before then call('PEXPIRE', pre .. 'd', LINE) end
+    if l[OWNER] ~= head or tonumber(before or 0) ~= at then
+      if head ~= pid then notices[head] = min(notices[head] or at, at) end
+      l[OWNER] = head
+      touch(s)
+    end
+  end
+
+  local function schedule(s, l)
+    while l[Q] > 0 do
+      if steps <= 0 then
+        call('ZADD', pre .. 'd', now, lineKey(s, l))
+        return
+      end
+      steps = steps - 1
+      local id, tag = first(s, l)
+      if not id then -- counted, but gone
+        l[Q], l[LOW] = 0, 0
+        depart({class = 0, lane = ''}, s, l)
+        return
+      end
+      local path = laneOf(id)
+      local lkey = pre .. 'l:' .. id
+      local head = call('ZRANGE', lkey, 0, 0)[1]
+      if not head then
+        depart(path, s, l)
+      else
+        local w = unpack_(head)
+        local cost = {w[3], w[4], w[5]}
+        local lack, whose = lacks(path, cost, l)
+        if not alive(w[1]) or impossible(path, cost) then
+          call('ZREM', lkey, head)
+          count(path, cost, -1)
+          if alive(w[1]) then
+            call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]}))
+            call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
+            woken[w[1]] = true
+          end
+        elseif lack == l then
+          due(s, l, w[1], cost, path)
+          return
+        elseif lack then
+          depart(path, s, l)
+          enter(path, whose, lack)
+        else
+          call('ZREM', lkey, head)
+          count(path, cost, -1)
+          local probe = grant(w[1], path, cost, w[2])
+          call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], root[EPOCH], id, w[3], w[4], w[5], probe}))
+          call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
+          woken[w[1]] = true
+          local c = share(path, l, cost)
+          if l[LOW] > 0 and l[Q] > l[LOW] then
+            if path.class > 0 then l[OWED] = l[OWED] - c else l[OWED] = l[OWED] + c / 9 end
+          end
+          l[V] = max(l[V], tag)
+          if l[Q] > 1 then
+            call('HSET', pre .. 'f:' .. lineKey(s, l), path.tenant, string.format('%.17g', tag + c))
+            call('PEXPIRE', pre .. 'f:' .. lineKey(s, l), LINE)
+            if call('EXISTS', lkey) == 1 then
+              call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
+            else
+              depart(path, s, l)
+            end
+          elseif call('EXISTS', lkey) == 0 then
+            depart(path, s, l)
+          else
+            call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
+          end
+        end
+      end
+    end
+  end
+
+  local function scheduleAll()
+    for _ = 1, 4 do
+      local list, any = dirty, false
+      dirty = {}
+      for _, s in ipairs(order) do
+        if list[s] then
+          any = true
+          if s[GATE][Q] > 0 then schedule(s, s[GATE]) end
+          for _, l in ipairs(s[LIMITS]) do
+            if l[Q] > 0 then schedule(s, l) end
+          end
+        end
+      end
+      if not any then return end
+    end
+  end
+
+  -- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks.
+  local function refuse(code, path, cost, l, s, d)
+    say(code)
+    say(s and s[SNAME] or '')
+    if not l then
+      say(''); say(1); say(0)
+    elseif l[N] == 0 then
+      local what = now < s[PAUSED] and 'pause' or full(s) and 'in-flight' or 'line'
+      say(what)
+      say(what == 'pause' and 0 or 1)
+      say(what == 'in-flight' and s[MAXOPEN] or 0)
+    else
+      say(l[NAME])
+      say(amount(cost, l[UNIT]))
+      say(l[LARGEST])
+    end
+    say(d)
+    say(s and now < s[PAUSED] and s[BY] or '')
+    say(s and now < s[PAUSED] and s[WHY] or '')
+  end
+
+  -- One who could not be admitted at once.
+  local function ask(path, mode, id, longest, cost)
+    local l, s = impossible(path, cost)
+    if l then
+      refuse(3, path, cost, l, s, 0)
+    else
+      local inLane = root[WAITN] > 0 and call('EXISTS', pre .. 'l:' .. lane(path)) == 1
+      l, s = lacks(path, cost)
+      if mode == 3 then
+        if l or inLane then
+          local d, which, whose = forecast(path, cost)
+          refuse(4, path, cost, which or l, whose or s, d)
+        else
+          say(0)
+          say(0)
+        end
+      elseif not l and not inLane then
+        say(0)
+        say(grant(pid, path, cost, id))
+      elseif mode == 0 then
+        local d, which, whose = forecast(path, cost)
+        if l and l[N] == 0 and full(s) then d, which, whose = 0, l, s end
+        refuse(4, path, cost, which or l, whose or s or root, d)
+      else
+        -- Alone in its line, the wait is that of all ahead; among other lanes it
+        -- depends on weights, and only its own cost is sure.
+        local apart = mode == 2 or l and l[Q] > (inLane and 1 or 0)
+        local d, which, whose = forecast(path, cost, apart)
+        local turn = apart and forecast(path, cost) or d
+        local crowd = nil
+        for _, s2 in ipairs(path.s) do
+          local sum = s2[WAIT][1] + s2[WAIT][2] + s2[WAIT][3] + cost[1] + cost[2] + cost[3]
+          if sum > P52 or mode == 1 and s2[MAXQ] > 0 and s2[WAITN] >= s2[MAXQ] then crowd = s2 end
+        end
+        if crowd then
+          refuse(5, path, cost, nil, crowd, turn)
+        elseif longest >= 0 and d > longest then
+          refuse(6, path, cost, which, whose, d)
+        else
+          root[SEQ] = root[SEQ] + 1
+          local seq = root[SEQ]
+          if mode == 2 then seq = seq - P52 end
+          local lkey = pre .. 'l:' .. lane(path)
+          call('ZADD', lkey, seq, pack({pid, id, cost[1], cost[2], cost[3]}))
+          count(path, cost, 1)
+          if not inLane then
+            call('PEXPIRE', lkey, LINE)
+            enter(path, s, l)
+          elseif mode == 2 then
+            for _, s2 in ipairs(path.s) do dirty[s2] = true end
+          end
+          say(1)
+          say(seq)
+          say(turn)
+        end
+      end
+    end
+  end
+  M.setBack = setBack
+  M.lower = lower
+  M.change = change
+  M.pauseScope = pauseScope
+  M.resume = resume
+  M.create = create
+  M.find = find
+  M.setLimit = setLimit
+  M.configure = configure
+  M.readLimit = readLimit
+  M.readDef = readDef
+  M.teach = teach
+  M.laneOf = laneOf
+  M.retag = retag
+  M.alive = alive
+  M.lineKey = lineKey
+  M.qKey = qKey
+  M.enter = enter
+  M.count = count
+  M.schedule = schedule
+  M.scheduleAll = scheduleAll
+  M.took = took
+  M.grant = grant
+  M.ask = ask
+  M.lane = lane
+  return M
 end
 
--- The root first: it holds the numbers of the budget.
-local rawRoot = call('GET', pre .. 's:')
-local fresh = not rawRoot
+---------------------------------------------------------------- the root
+
+local fresh = not raw[2]
 if fresh then
   if hello == 0 then return pack({'unknown'}) end
-  root = create('')
-  root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET] =
-    0, now, 0, 0, now, now + ttl, 0, '', 0
+  root = rest().create('')
+  root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS] =
+    0, now, 0, 0, now, now + ttl, 0, '', 0, 0
 else
-  root = unpack_(rawRoot)
+  root = unpack_(raw[2])
   scopes[''] = root
   -- After a failover another machine's clock may be behind: the budget's own time
   -- goes on from where it was, and never back.
@@ -356,398 +820,65 @@ if seen > root[REV] then root[REV] = seen end
 if gap then
   root[LEARN] = now + learnFor
   root[SWEEP] = now + ttl + learnFor
-  pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state')
+  rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state')
 end
 root[REV] = root[REV] + 1
 root[LAST] = now
 touch(root)
 
-local out = {'ok', now, root[REV], root[GEN], 0, 0, 0, 0, 0, 0, gap and 1 or 0}
-local function say(x) out[#out + 1] = x end
+for k = 2, ns do
+  if scopes[names[k]] == nil then open(names[k], raw[k + 1]) end
+end
+if next(defs) then
+  local back = pos
+  for k = 1, ns do
+    if defs[k] then
+      local s = scopes[names[k]]
+      local apply = nil
+      if not s then
+        apply = rest().create(names[k])
+      elseif k == 1 and hello == 1 and root[CONFIG] ~= config then
+        apply = s
+      end
+      if k == 1 and hello == 1 then root[CONFIG] = config end
+      if apply then
+        pos = defs[k]
+        rest().readDef(apply)
+        if k > 1 then rest().teach(apply) end
+      end
+    end
+  end
+  pos = back
+end
+if gap then
+  root[TAUGHT] = 0
+  rest().teach(root)
+end
 
--- The scopes of this call.
-local ns = nx()
-local names, defs, keys, must = {}, {}, {}, {}
-for k = 1, ns do
-  names[k] = nx()
-  local def = nx() -- 0 there is none, 1 here it is, 2 there is one: ask for it
-  if def == 1 then
-    defs[k] = pos
-    readDef()
-  end
-  must[k] = def == 2
-  keys[k] = pre .. 's:' .. names[k]
-end
-if ns > 1 then
-  local raw = call('MGET', unpack(keys))
-  for k = 2, ns do
-    if scopes[names[k]] == nil then open(names[k], raw[k]) end
-  end
-end
-for k = 1, ns do
-  if defs[k] then
-    local s = scopes[names[k]]
-    local apply = nil
-    if not s then
-      apply = create(names[k])
-    elseif k == 1 and hello == 1 and root[CONFIG] ~= config then
-      apply = s
-    end
-    if k == 1 and hello == 1 then root[CONFIG] = config end
-    if apply then
-      local back = pos
-      pos = defs[k]
-      readDef(apply)
-      pos = back
-      if gap and had == 1 or k > 1 then teach(apply) end
-    end
-  end
-end
-if gap then root[TAUGHT] = 0; teach(root) end
-
--- A path is what one call takes from: the root, further scopes, the tenant.
-local function newPath(class, tenant, list)
-  local path = {class = class, tenant = tenant, names = list, s = {root}, weight = 1}
-  for _, name in ipairs(list) do
-    local s = get(name)
-    if s then path.s[#path.s + 1] = s end
-  end
-  if tenant ~= '' then
-    local s = get(tenant)
-    if s then
-      path.s[#path.s + 1] = s
-      path.weight = s[WEIGHT]
-    end
-  end
-  return path
-end
 local paths = {}
 for k = 1, nx() do
-  local class, tenant, list = nx(), nx(), {}
-  local lane = {class, tenant}
+  local class, tenant, list = A[pos + 1], A[pos + 2], {}
+  pos = pos + 2
   local lost = tenant > 0 and must[tenant] and not get(names[tenant])
   for j = 1, nx() do
     local x = nx()
     list[j] = names[x]
-    lane[j + 2] = list[j]
     lost = lost or must[x] and not get(list[j])
   end
   if tenant > 0 then tenant = names[tenant] else tenant = '' end
-  lane[2] = tenant
-  paths[k] = newPath(class, tenant, list)
-  paths[k].lane = pack(lane)
-  paths[k].lost = lost
-end
-local function laneOf(id)
-  local a = unpack_(id)
-  local list = {}
-  for j = 3, #a do list[j - 2] = a[j] end
-  local path = newPath(a[1], a[2], list)
-  path.lane = id
-  return path
-end
-
----------------------------------------------------------------- places, credit
-
-local holds = {} -- pid -> scope -> places
-local function hold(who, s, n)
-  local h = holds[who]
-  if not h then h = {}; holds[who] = h end
-  h[s[SNAME]] = (h[s[SNAME]] or 0) + n
-end
-
-local function lineKey(s, l) return s[SNAME] .. '\0' .. l[NAME] end
-
--- Fair queueing: tags are in units of the line's limit over the tenant's weight.
-local function retag(path, refund, epoch)
-  for _, s in ipairs(path.s) do
-    for _, l in ipairs(s[LIMITS]) do
-      local d = amount(refund, l[UNIT])
-      if l[Q] > 0 and d ~= 0 and l[BORN] <= epoch then
-        local key = lineKey(s, l)
-        d = -d / path.weight
-        if call('HEXISTS', pre .. 'f:' .. key, path.tenant) == 1 then
-          call('HINCRBYFLOAT', pre .. 'f:' .. key, path.tenant, d)
-        end
-        call('ZADD', pre .. 'q' .. path.class .. ':' .. key, 'XX', 'INCR', d, path.lane)
-      end
-    end
-  end
-end
-
--- Give back (or charge, where negative) to every limit that charged it.
-local function correct(path, refund, epoch)
-  for _, s in ipairs(path.s) do
-    fold(s[REFUND], refund, 1)
-    for _, l in ipairs(s[LIMITS]) do
-      local d = amount(refund, l[UNIT])
-      if d ~= 0 and l[BORN] <= epoch then put(l, l[U] + d, l[R]) end
-    end
-    touch(s)
-    dirty[s] = true
-  end
-  if root[WAITN] > 0 then retag(path, refund, epoch) end
-end
-
--- Returns 1 if it goes as the probe of a pause.
-local function grant(who, path, cost, id)
-  local probe = 0
-  for _, s in ipairs(path.s) do
-    if now < s[PAUSED] then
-      s[PROBER] = who .. ':' .. string.format('%.0f', id)
-      probe = 1
-    end
-    s[OPEN] = s[OPEN] + 1
-    fold(s[DEBIT], cost, 1)
-    hold(who, s, 1)
-    for _, l in ipairs(s[LIMITS]) do
-      local c = amount(cost, l[UNIT])
-      if c > 0 then put(l, l[U] - c, l[R]) end
-    end
-    touch(s)
-  end
-  return probe
-end
-
-local function full(s) return s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] end
-
-local live = {[pid] = true}
-local function alive(who)
-  if live[who] == nil then live[who] = call('ZSCORE', pre .. 'm', who) and true or false end
-  return live[who]
-end
-
--- While a scope is paused one call may be under way as a probe. One whose process
--- is gone has failed.
-local function paused(s)
-  if now >= s[PAUSED] then return false end
-  if s[PROBER] ~= '' and not alive(string.match(s[PROBER], '^(.*):')) then
-    s[PROBER], s[PROBEAT] = '', now + s[PROBEAFTER]
-    touch(s)
-  end
-  return s[PROBEAT] == 0 or now < s[PROBEAT] or s[PROBER] ~= ''
-end
-
--- The first line of the path that holds the cost up, with its scope. Who stands in
--- the line `mine` has waited there, and for the lines before it.
-local function lacks(path, cost, mine)
-  local queue = mine == nil
-  for _, s in ipairs(path.s) do
-    local g = s[GATE]
-    if paused(s) or full(s) or (queue and g[Q] > 0) then return g, s end
-    if g == mine then queue = true end
-    for _, l in ipairs(s[LIMITS]) do
-      local c = amount(cost, l[UNIT])
-      if c > 0 and (l[U] < min(c, l[BURST]) or (queue and l[Q] > 0)) then return l, s end
-      if l == mine then queue = true end
-    end
-  end
-end
-
--- When the cost could go with all that wait ahead of it, and the line that says so.
-local function forecast(path, cost, alone)
-  local start, which, whose = now, nil, nil
-  for _, s in ipairs(path.s) do
-    if s[PAUSED] > start then start, which, whose = s[PAUSED], s[GATE], s end
-  end
-  local at = start
-  for _, s in ipairs(path.s) do
-    for _, l in ipairs(s[LIMITS]) do
-      local c = amount(cost, l[UNIT])
-      local ahead = alone and 0 or amount(s[WAIT], l[UNIT])
-      if c > 0 then
-        local d = wait(l, min(c, l[BURST]) + ahead, start)
-        if start + d > at then at, which, whose = start + d, l, s end
-      end
-    end
-  end
-  return at - now, which, whose
-end
-
-local function impossible(path, cost)
-  for _, s in ipairs(path.s) do
-    for _, l in ipairs(s[LIMITS]) do
-      if amount(cost, l[UNIT]) > l[LARGEST] then return l, s end
-    end
-  end
-end
-
----------------------------------------------------------------- the line
-
-local woken, notices = {}, {}
-
-local function count(path, cost, sign) -- who waits, and for how much
-  for _, s in ipairs(path.s) do
-    s[WAITN] = s[WAITN] + sign
-    for k = 1, 3 do s[WAIT][k] = s[WAIT][k] + sign * cost[k] end
-    if s[WAITN] <= 0 then s[WAITN], s[WAIT] = 0, {0, 0, 0} end
-    touch(s)
-  end
-end
-
-local function qKey(s, l, class) return pre .. 'q' .. class .. ':' .. lineKey(s, l) end
-
-local function share(path, l, cost)
-  if l[N] == 0 then return 1 / path.weight end
-  return amount(cost, l[UNIT]) / path.weight
-end
-
--- Put the lane of path into the line of l: at the present virtual time, or where
--- its tenant's last share ended.
-local function enter(path, s, l)
-  local f = call('HGET', pre .. 'f:' .. lineKey(s, l), path.tenant)
-  local tag = max(l[V], f and tonumber(f) or 0)
-  local key = qKey(s, l, path.class)
-  if call('ZADD', key, 'NX', tag, path.lane) == 1 then
-    l[Q] = l[Q] + 1
-    if path.class > 0 then l[LOW] = l[LOW] + 1 end
-    if l[Q] == 1 then call('PEXPIRE', key, LINE) end
-  end
-  touch(s)
-  dirty[s] = true
-end
-
-local function depart(path, s, l)
-  if call('ZREM', qKey(s, l, path.class), path.lane) == 1 then
-    l[Q] = l[Q] - 1
-    if path.class > 0 then l[LOW] = l[LOW] - 1 end
-  end
-  if l[Q] <= 0 then
-    l[Q], l[LOW], l[V], l[OWED], l[OWNER] = 0, 0, 0, 0, ''
-    call('DEL', pre .. 'f:' .. lineKey(s, l))
-    call('ZREM', pre .. 'd', lineKey(s, l))
-  end
-  touch(s)
-end
-
-local steps = capacity -- admissions, and lanes looked at, that one call may do
-
--- The first lane of a line: the upper class, unless the lower is owed its tenth.
-local function first(s, l)
-  local class = 0
-  if l[LOW] > 0 and (l[LOW] >= l[Q] or l[OWED] > 0) then class = 1 end
-  local a = call('ZRANGE', qKey(s, l, class), 0, 0, 'WITHSCORES')
-  if not a[1] and l[LOW] > 0 then a = call('ZRANGE', qKey(s, l, 1 - class), 0, 0, 'WITHSCORES') end
-  return a[1], tonumber(a[2])
-end
-
-local function due(s, l, head, cost, path)
-  local at
-  if l[N] == 0 then
-    if now < s[PAUSED] then
-      at = s[PAUSED]
-      if s[PROBEAT] > 0 and s[PROBER] == '' then at = min(at, s[PROBEAT]) end
-    end
-  else
-    at = now + wait(l, min(amount(cost, l[UNIT]), l[BURST]), now)
-  end
-  local key = lineKey(s, l)
-  if not at then
-    call('ZREM', pre .. 'd', key)
-    l[OWNER] = ''
-    return
-  end
-  local before = call('ZSCORE', pre .. 'd', key)
-  call('ZADD', pre .. 'd', at, key)
-  if not before then call('PEXPIRE', pre .. 'd', LINE) end
-  if l[OWNER] ~= head or tonumber(before or 0) ~= at then
-    if head ~= pid then notices[head] = min(notices[head] or at, at) end
-    l[OWNER] = head
-    touch(s)
-  end
-end
-
-local function schedule(s, l)
-  while l[Q] > 0 do
-    if steps <= 0 then
-      call('ZADD', pre .. 'd', now, lineKey(s, l))
-      return
-    end
-    steps = steps - 1
-    local id, tag = first(s, l)
-    if not id then -- counted, but gone
-      l[Q], l[LOW] = 0, 0
-      depart({class = 0, lane = ''}, s, l)
-      return
-    end
-    local path = laneOf(id)
-    local lkey = pre .. 'l:' .. id
-    local head = call('ZRANGE', lkey, 0, 0)[1]
-    if not head then
-      depart(path, s, l)
-    else
-      local w = unpack_(head)
-      local cost = {w[3], w[4], w[5]}
-      local lack, whose = lacks(path, cost, l)
-      if not alive(w[1]) or impossible(path, cost) then
-        call('ZREM', lkey, head)
-        count(path, cost, -1)
-        if alive(w[1]) then
-          call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]}))
-          call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
-          woken[w[1]] = true
-        end
-      elseif lack == l then
-        due(s, l, w[1], cost, path)
-        return
-      elseif lack then
-        depart(path, s, l)
-        enter(path, whose, lack)
-      else
-        call('ZREM', lkey, head)
-        count(path, cost, -1)
-        local probe = grant(w[1], path, cost, w[2])
-        call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], root[EPOCH], id, w[3], w[4], w[5], probe}))
-        call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
-        woken[w[1]] = true
-        local c = share(path, l, cost)
-        if l[LOW] > 0 and l[Q] > l[LOW] then
-          if path.class > 0 then l[OWED] = l[OWED] - c else l[OWED] = l[OWED] + c / 9 end
-        end
-        l[V] = max(l[V], tag)
-        if l[Q] > 1 then
-          call('HSET', pre .. 'f:' .. lineKey(s, l), path.tenant, string.format('%.17g', tag + c))
-          call('PEXPIRE', pre .. 'f:' .. lineKey(s, l), LINE)
-          if call('EXISTS', lkey) == 1 then
-            call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
-          else
-            depart(path, s, l)
-          end
-        elseif call('EXISTS', lkey) == 0 then
-          depart(path, s, l)
-        else
-          call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
-        end
-      end
-    end
-  end
-end
-
-local function scheduleAll()
-  for _ = 1, 4 do
-    local list, any = dirty, false
-    dirty = {}
-    for _, s in ipairs(order) do
-      if list[s] then
-        any = true
-        if s[GATE][Q] > 0 then schedule(s, s[GATE]) end
-        for _, l in ipairs(s[LIMITS]) do
-          if l[Q] > 0 then schedule(s, l) end
-        end
-      end
-    end
-    if not any then return end
-  end
+  local path = newPath(class, tenant, list)
+  path.lost = lost
+  paths[k] = path
 end
 
 ---------------------------------------------------------------- members
 
-local members = -1
-if hello == 1 or now - p[3] > ttl / 8 * 1 then
+if hello == 1 or now - p[3] > ttl / 8 then
   call('ZADD', pre .. 'm', now, pid)
   call('PEXPIRE', pre .. 'm', KEEP)
   call('PEXPIRE', pre .. 'h:' .. pid, KEEP)
   p[3] = now
+  if hello == 1 then root[MEMBERS] = call('ZCARD', pre .. 'm') end
 end
 if now >= root[SWEEP] then
   root[SWEEP] = now + ttl / 4
@@ -767,7 +898,7 @@ if now >= root[SWEEP] then
       -- What it was granted and never heard of was never sent.
       for _, m in ipairs(call('LRANGE', pre .. 'i:' .. who, 0, 255)) do
         m = unpack_(m)
-        if m[2] >= 0 then correct(laneOf(m[3]), {m[4], m[5], m[6]}, m[2]) end
+        if m[2] >= 0 then correct(rest().laneOf(m[3]), {m[4], m[5], m[6]}, m[2]) end
       end
       call('DEL', pre .. 'h:' .. who, pre .. 'i:' .. who)
       local dead = call('GET', pre .. 'p:' .. who)
@@ -781,6 +912,7 @@ if now >= root[SWEEP] then
       end
     end
   end
+  root[MEMBERS] = call('ZCARD', pre .. 'm')
 end
 
 -- Places that the process holds: told when it comes (back).
@@ -813,35 +945,39 @@ end
 for _ = 1, nx() do
   local path, seq = paths[nx()], nx()
   local cost = {nx(), nx(), nx()}
-  if call('ZREMRANGEBYSCORE', pre .. 'l:' .. path.lane, seq, seq) == 1 then
-    count(path, cost, -1)
+  if call('ZREMRANGEBYSCORE', pre .. 'l:' .. rest().lane(path), seq, seq) == 1 then
+    rest().count(path, cost, -1)
     for _, s in ipairs(path.s) do dirty[s] = true end
-    say(1)
+    out[#out + 1] = 1
   else
-    say(0)
+    out[#out + 1] = 0
   end
 end
 
 ---------------------------------------------------------------- what changed
 
-for _ = 1, nx() do
+local changes = nx()
+if changes > 0 then
+  rest()
+end
+for _ = 1, changes do
   local kind, name = nx(), names[nx()]
   local s = get(name)
   if kind == 1 then -- pause
     local span, probe, by, why = nx(), nx(), nx(), nx()
-    pauseScope(s or create(name), span, probe, by, why)
+    M.pauseScope(s or M.create(name), span, probe, by, why)
   elseif kind == 2 then -- resume
-    if s then resume(s) end
+    if s then M.resume(s) end
   elseif kind == 3 then -- drain
     local limit, keep, span = nx(), nx(), nx()
-    local l = s and find(s, limit)
-    local fell = l and setBack(l, keep, span)
+    local l = s and M.find(s, limit)
+    local fell = l and M.setBack(l, keep, span)
     if fell then touch(s); dirty[s] = true end
-    say(fell and 1 or 0)
+    out[#out + 1] = fell and 1 or 0
   elseif kind == 4 then -- lower: what was left at `at`, when the sums were these
     local limit, remaining, at = nx(), nx(), nx()
     local d, f = {nx(), nx(), nx()}, {nx(), nx(), nx()}
-    local l = s and find(s, limit)
+    local l = s and M.find(s, limit)
     local fell = false
     if l then
       local out, back = {}, {}
@@ -852,44 +988,44 @@ for _ = 1, nx() do
         if back[k] > P52 / 2 then back[k] = back[k] - P52 end
       end
       local u, r = earn(remaining - amount(out, l[UNIT]) + amount(back, l[UNIT]), 0, l[N], max(0, now - at), l[W])
-      fell = lower(l, u, r)
+      fell = M.lower(l, u, r)
       if fell then
         l[TU], l[TR] = 0, 0
         touch(s)
         dirty[s] = true
       elseif now < l[HELD] then -- what was taken below it
         local tu, tr = l[TU], l[TR]
-        took(l, u, r)
-        if less(tu, tr, l[TU], l[TR]) then l[TU], l[TR] = tu, tr end
+        M.took(l, u, r)
+        if (tu < l[TU] or tu == l[TU] and tr < l[TR]) then l[TU], l[TR] = tu, tr end
         touch(s)
       end
     end
-    say(fell and 1 or 0)
+    out[#out + 1] = fell and 1 or 0
   elseif kind == 5 or kind == 8 then -- a limit, configured or only in force
-    local limit, d = nx(), readLimit()
-    s = s or create(name)
+    local limit, d = nx(), M.readLimit()
+    s = s or M.create(name)
     local gone
     if kind == 5 then
-      gone = configure(s, limit, d)
+      gone = M.configure(s, limit, d)
     else
-      local l = find(s, limit)
+      local l = M.find(s, limit)
       local conf = l and l[CONF] or false
       if d[2] == 0 and conf then d = conf end
       local _, made
-      gone, made = setLimit(s, limit, d)
+      gone, made = M.setLimit(s, limit, d)
       if made then made[CONF] = conf end
     end
     if gone and gone[Q] > 0 then -- nobody waits for a limit that is no more
       for class = 0, 1 do
-        for _, id in ipairs(call('ZRANGE', qKey(s, gone, class), 0, -1)) do enter(laneOf(id), s, s[GATE]) end
-        call('DEL', qKey(s, gone, class))
+        for _, id in ipairs(call('ZRANGE', M.qKey(s, gone, class), 0, -1)) do M.enter(M.laneOf(id), s, s[GATE]) end
+        call('DEL', M.qKey(s, gone, class))
       end
-      call('DEL', pre .. 'f:' .. lineKey(s, gone))
-      call('ZREM', pre .. 'd', lineKey(s, gone))
+      call('DEL', pre .. 'f:' .. M.lineKey(s, gone))
+      call('ZREM', pre .. 'd', M.lineKey(s, gone))
     end
   elseif kind == 6 then -- a scope's options
     local open, queue, weight = nx(), nx(), nx()
-    s = s or create(name)
+    s = s or M.create(name)
     s[MAXOPEN], s[MAXQ], s[WEIGHT] = open, queue, weight
     touch(s)
     dirty[s] = true
@@ -899,7 +1035,7 @@ for _ = 1, nx() do
     for _, s in ipairs(path.s) do
       if s[PROBER] == id then
         s[PROBER] = ''
-        if how == 1 then resume(s) end
+        if how == 1 then M.resume(s) end
         if how == 2 then s[PROBEAT] = now + s[PROBEAFTER] end
         touch(s)
         dirty[s] = true
@@ -907,144 +1043,116 @@ for _ = 1, nx() do
     end
   elseif kind == 7 then -- what the member last knew of a long window
     local limit, units, at = nx(), nx(), nx()
-    local l = s and find(s, limit)
-    if l and lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
+    local l = s and M.find(s, limit)
+    if l and M.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
   end
 end
 
 -- Lines whose time has come, then those that something was given back to.
 if root[WAITN] > 0 then
+  rest()
   for _, key in ipairs(call('ZRANGEBYSCORE', pre .. 'd', '-inf', now, 'LIMIT', 0, 16)) do
     local cut = string.find(key, '\0', 1, true)
     local s = get(string.sub(key, 1, cut - 1))
-    local l = s and (cut == #key and s[GATE] or find(s, string.sub(key, cut + 1)))
+    local l = s and (cut == #key and s[GATE] or M.find(s, string.sub(key, cut + 1)))
     if l then
       touch(s)
-      schedule(s, l)
+      M.schedule(s, l)
     else
       call('ZREM', pre .. 'd', key)
     end
   end
+  M.scheduleAll()
 end
-scheduleAll()
 
 ---------------------------------------------------------------- who asks
 
--- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks.
-local function refuse(code, path, cost, l, s, d)
-  say(code)
-  say(s and s[SNAME] or '')
-  if not l then
-    say(''); say(1); say(0)
-  elseif l[N] == 0 then
-    local what = now < s[PAUSED] and 'pause' or full(s) and 'in-flight' or 'line'
-    say(what)
-    say(what == 'pause' and 0 or 1)
-    say(what == 'in-flight' and s[MAXOPEN] or 0)
-  else
-    say(l[NAME])
-    say(amount(cost, l[UNIT]))
-    say(l[LARGEST])
+-- The way of most: nobody waits, no pause, a place, and credit in every limit. It
+-- is written out, for each function call would cost as much as it does.
+local news = false
+local na = nx()
+for k = 1, na do
+  local path, mode, id, longest, cr, ci, co = paths[A[pos + 1]], A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
+  pos = pos + 7
+  local flat, ps = path.flat, path.s
+  if not flat then
+    flat = {}
+    for _, s in ipairs(ps) do
+      for _, l in ipairs(s[LIMITS]) do flat[#flat + 1] = l end
+    end
+    path.flat, path.n, path.sum = flat, 0, {0, 0, 0}
   end
-  say(d)
-  say(s and now < s[PAUSED] and s[BY] or '')
-  say(s and now < s[PAUSED] and s[WHY] or '')
-end
-
-for _ = 1, nx() do
-  local path, mode, id, longest = paths[nx()], nx(), nx(), nx()
-  local cost = {nx(), nx(), nx()}
-  local l, s = impossible(path, cost)
-  if path.lost then
-    say(7)
-  elseif l then
-    refuse(3, path, cost, l, s, 0)
+  local ok = mode ~= 3 and not path.lost and root[WAITN] == 0
+  if ok then
+    for j = 1, #ps do
+      local s = ps[j]
+      if now < s[PAUSED] or s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] then ok = false end
+    end
+    for j = 1, #flat do
+      local l = flat[j]
+      local unit = l[UNIT]
+      local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
+      if c > 0 and (c > l[LARGEST] or l[U] < c and l[U] < l[BURST]) then ok = false end
+    end
+  end
+  if ok then
+    for j = 1, #flat do
+      local l = flat[j]
+      local unit = l[UNIT]
+      l[U] = l[U] - (unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co)
+    end
+    for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
+    local sum = path.sum
+    path.n, sum[1], sum[2], sum[3] = path.n + 1, sum[1] + cr, sum[2] + ci, sum[3] + co
+    out[#out + 1] = 0
+    out[#out + 1] = 0
+  elseif path.lost then
+    out[#out + 1] = 7
   else
-    local inLane = root[WAITN] > 0 and call('EXISTS', pre .. 'l:' .. path.lane) == 1
-    l, s = lacks(path, cost)
-    if mode == 3 then
-      if l or inLane then
-        local d, which, whose = forecast(path, cost)
-        refuse(4, path, cost, which or l, whose or s, d)
-      else
-        say(0)
-        say(0)
-      end
-    elseif not l and not inLane then
-      say(0)
-      say(grant(pid, path, cost, id))
-    elseif mode == 0 then
-      local d, which, whose = forecast(path, cost)
-      if l and l[N] == 0 and full(s) then d, which, whose = 0, l, s end
-      refuse(4, path, cost, which or l, whose or s or root, d)
-    else
-      -- Alone in its line, the wait is that of all ahead; among other lanes it
-      -- depends on weights, and only its own cost is sure.
-      local alone = l and l[Q] > (inLane and 1 or 0)
-      local d, which, whose = forecast(path, cost, alone or mode == 2)
-      local turn = d
-      if alone or mode == 2 then turn = forecast(path, cost) end
-      local crowd = nil
-      for _, s2 in ipairs(path.s) do
-        local sum = s2[WAIT][1] + s2[WAIT][2] + s2[WAIT][3] + cost[1] + cost[2] + cost[3]
-        if sum > P52 or mode == 1 and s2[MAXQ] > 0 and s2[WAITN] >= s2[MAXQ] then crowd = s2 end
-      end
-      if crowd then
-        refuse(5, path, cost, nil, crowd, turn)
-      elseif longest >= 0 and d > longest then
-        refuse(6, path, cost, which, whose, d)
-      else
-        root[SEQ] = root[SEQ] + 1
-        local seq = root[SEQ]
-        if mode == 2 then seq = seq - P52 end
-        local lkey = pre .. 'l:' .. path.lane
-        call('ZADD', lkey, seq, pack({pid, id, cost[1], cost[2], cost[3]}))
-        count(path, cost, 1)
-        if not inLane then
-          call('PEXPIRE', lkey, LINE)
-          enter(path, s, l)
-        elseif mode == 2 then
-          for _, s2 in ipairs(path.s) do dirty[s2] = true end
-        end
-        say(1)
-        say(seq)
-        say(turn)
-      end
+    rest().ask(path, mode, id, longest, {cr, ci, co})
+  end
+end
+for _, path in ipairs(paths) do
+  if path.n and path.n > 0 then
+    for _, s in ipairs(path.s) do
+      fold(s[DEBIT], path.sum, 1)
+      hold(pid, s, path.n)
+      touch(s)
     end
   end
 end
-scheduleAll()
+if root[WAITN] > 0 then rest().scheduleAll() end
 
 ---------------------------------------------------------------- the answer
 
 local mail = {}
 if waiting > 0 or woken[pid] then mail = call('LPOP', pre .. 'i:' .. pid, 64) or {} end
-say(#mail)
+out[#out + 1] = #mail
 for _, m in ipairs(mail) do
   m = unpack_(m)
-  say(m[1])
-  say(m[2])
-  say(m[7])
+  out[#out + 1] = m[1]
+  out[#out + 1] = m[2]
+  out[#out + 1] = m[7]
 end
 out[10] = (#mail == 64 or steps <= 0) and 1 or 0
 
-local news = knownEpoch ~= root[EPOCH] or hello == 1
-say((news or levels == 1) and 1 or 0)
-say(root[LEARN])
+news = knownEpoch ~= root[EPOCH] or hello == 1
+out[#out + 1] = (news or levels == 1) and 1 or 0
+out[#out + 1] = root[LEARN]
 for k = 1, ns do
   local s = scopes[names[k]]
   if not s then
-    say(0)
+    out[#out + 1] = 0
   else
-    say(1)
-    say(s[PAUSED])
-    for j = 1, 3 do say(s[DEBIT][j]) end
-    for j = 1, 3 do say(s[REFUND][j]) end
+    out[#out + 1] = 1
+    out[#out + 1] = s[PAUSED]
+    for j = 1, 3 do out[#out + 1] = s[DEBIT][j] end
+    for j = 1, 3 do out[#out + 1] = s[REFUND][j] end
     if news or levels == 1 then
-      say(s[MAXOPEN])
-      say(#s[LIMITS])
+      out[#out + 1] = s[MAXOPEN]
+      out[#out + 1] = #s[LIMITS]
       for _, l in ipairs(s[LIMITS]) do
-        for j = NAME, U do say(l[j]) end
+        for j = NAME, U do out[#out + 1] = l[j] end
       end
     end
   end
@@ -1055,17 +1163,17 @@ if nx() == 1 then
   for k = 1, ns do
     local s = scopes[names[k]]
     if not s then
-      say(0)
+      out[#out + 1] = 0
     else
-      say(1)
-      for _, j in ipairs({PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, PROBEAT}) do say(s[j]) end
-      say(s[PROBER] ~= '' and 1 or 0)
-      say(#s[LIMITS])
+      out[#out + 1] = 1
+      for _, j in ipairs({PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, PROBEAT}) do out[#out + 1] = s[j] end
+      out[#out + 1] = s[PROBER] ~= '' and 1 or 0
+      out[#out + 1] = #s[LIMITS]
       for _, l in ipairs(s[LIMITS]) do
-        for j = NAME, R do say(l[j]) end
-        say(amount(s[WAIT], l[UNIT]))
+        for j = NAME, R do out[#out + 1] = l[j] end
+        out[#out + 1] = amount(s[WAIT], l[UNIT])
         local c = l[CONF] or {0, 0, 0, 0, 0, 0, 0, 0}
-        for _, j in ipairs({1, 2, 3, 6, 7}) do say(c[j]) end
+        for _, j in ipairs({1, 2, 3, 6, 7}) do out[#out + 1] = c[j] end
       end
     end
   end
@@ -1083,21 +1191,22 @@ if hello == 1 then call('PEXPIRE', pre .. 'h:' .. pid, KEEP) end
 for _, s in ipairs(order) do
   local ms = KEEP
   for _, l in ipairs(s[LIMITS]) do
-    ms = max(ms, floor(wait(l, l[BURST], now) / 1000) + 1000)
+    if l[U] < l[BURST] then ms = max(ms, (l[BURST] - l[U]) * l[W] / l[N] / 999 + 1000) end
   end
-  ms = max(ms, floor((s[PAUSED] - now) / 1000) + KEEP)
+  if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
   if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end
-  call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', string.format('%.0f', min(ms, P52 / 1000)))
+  call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
 end
 
-out[5], out[6], out[7] = root[EPOCH], call('ZCARD', pre .. 'm'), root[WAITN]
+out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0
+out[5], out[6], out[7] = root[EPOCH], root[MEMBERS], root[WAITN]
 if waiting > 0 or root[WAITN] > 0 then
   local d = call('ZRANGE', pre .. 'd', 0, 0, 'WITHSCORES')
   if d[1] then
     out[8] = tonumber(d[2])
     local cut = string.find(d[1], '\0', 1, true)
     local s = get(string.sub(d[1], 1, cut - 1))
-    local l = s and (cut == #d[1] and s[GATE] or find(s, string.sub(d[1], cut + 1)))
+    local l = s and (cut == #d[1] and s[GATE] or rest().find(s, string.sub(d[1], cut + 1)))
     if l and l[OWNER] == pid then out[9] = 1 end
   end
 end

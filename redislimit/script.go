@@ -5,6 +5,8 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"regexp"
+	"strings"
 )
 
 //go:embed ledger.lua
@@ -16,10 +18,37 @@ type Script struct {
 	SHA1   string // of Source, in hexadecimal
 }
 
-var ledger = func() *Script {
-	sum := sha1.Sum([]byte(source))
-	return &Script{Source: source, SHA1: hex.EncodeToString(sum[:])}
-}()
+// ledger is the script with its constants put in and its comments left out: Lua
+// looks a name up at every use, and the server hashes every byte of a new script.
+var ledger = newScript(source)
+
+var (
+	constants = regexp.MustCompile(`(?m)^local ((?:[A-Z][A-Z0-9]*,? ?)+)=\s+([0-9, ]+)(?: --.*)?$`)
+	comment   = regexp.MustCompile(`(?m)(^|\s+)--.*$`)
+	word      = regexp.MustCompile(`'[^']*'|\b[A-Z][A-Z0-9]*\b`)
+	blank     = regexp.MustCompile(`\n\s*\n+`)
+)
+
+func newScript(text string) *Script {
+	values := map[string]string{}
+	for _, m := range constants.FindAllStringSubmatch(text, -1) {
+		names, numbers := strings.Split(m[1], ","), strings.Split(m[2], ",")
+		for i, name := range names {
+			values[strings.TrimSpace(name)] = strings.TrimSpace(numbers[i])
+		}
+	}
+	text = constants.ReplaceAllString(text, "")
+	text = comment.ReplaceAllString(text, "")
+	text = word.ReplaceAllStringFunc(text, func(w string) string {
+		if v, ok := values[w]; ok {
+			return v
+		}
+		return w
+	})
+	text = blank.ReplaceAllString(text, "\n")
+	sum := sha1.Sum([]byte(text))
+	return &Script{Source: text, SHA1: hex.EncodeToString(sum[:])}
+}
 
 // A Runner runs a script on the server: it is all that this package needs of a
 // client. Packages goredis and rueidis make one of the client that a program has.
