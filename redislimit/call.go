@@ -144,6 +144,7 @@ func (l *Limiter) build() *call {
 	w.num(steps)
 	w.str(l.config)
 	w.flag(c.query != nil)
+	w.num(l.gen)
 
 	w.num(int64(len(c.scopes)))
 	for _, s := range c.scopes {
@@ -238,55 +239,96 @@ func (d *definition) write(w *writer) {
 	}
 }
 
-// run sends c once, within the Timeout.
-func (l *Limiter) run(c *call) (string, error) {
-	ctx, cancel := context.WithTimeout(l.ctx, l.o.Timeout)
-	defer cancel()
-	s, err := l.o.Runner.Run(ctx, ledger, l.keys, c.args[:])
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("no answer within %v: %w", l.o.Timeout, err)
-	}
-	return s, err
+// An answer is what a client returned for a call.
+type answer struct {
+	s   string
+	err error
 }
 
-// probeEvery is how often the store is asked while it is away.
-const probeEvery = 100 * time.Millisecond
+// send has the client send c. Clients bound a call in ways of their own (go-redis
+// does not look at the context unless told to), so nobody waits for them longer
+// than the Timeout.
+func (l *Limiter) send(c *call, to chan<- answer) {
+	args := c.args // the array is the next call's when this one is answered
+	ctx, cancel := context.WithTimeout(l.ctx, l.o.Timeout)
+	go func() {
+		defer cancel()
+		s, err := l.o.Runner.Run(ctx, ledger, l.keys, args[:])
+		to <- answer{s, err}
+	}()
+}
+
+const (
+	probeEvery = 100 * time.Millisecond // how often the store is asked while it is away
+	sendAfter  = time.Second            // and if a client does not return
+	mostSent   = 4
+)
 
 // exec sends c until the store answers. One that has not answered within the
 // Timeout is away; c is sent on, since nobody knows whether it was decided.
 func (l *Limiter) exec(c *call, away bool) (string, bool) {
+	answers := make(chan answer, mostSent)
 	start := time.Now()
-	for pause := 2 * time.Millisecond; ; pause = min(2*pause, probeEvery) {
-		s, err := l.run(c)
-		if err == nil {
-			return s, true
-		}
-		if l.ctx.Err() != nil {
-			return "", false
-		}
+	timer := time.NewTimer(l.o.Timeout)
+	defer timer.Stop()
+	sent, last := 1, start
+	l.send(c, answers)
+	pause := 2 * time.Millisecond
+	why := fmt.Errorf("no answer within %v: %w", l.o.Timeout, context.DeadlineExceeded)
+	lost := func(err error) {
 		l.mu.Lock()
 		l.err = err
-		if closed := l.closed; closed {
+		if away || time.Since(start) < l.o.Timeout {
 			l.mu.Unlock()
-			return "", false
+			return
 		}
-		if !away && time.Since(start) >= l.o.Timeout {
-			away = true
-			l.goAway(err, c)
-			st := l.state()
-			l.mu.Unlock()
-			if f := l.o.Trace.Away; f != nil {
-				f(st)
-			}
-		} else {
-			l.mu.Unlock()
+		away = true
+		l.goAway(err, c)
+		st := l.state()
+		l.mu.Unlock()
+		if f := l.o.Trace.Away; f != nil {
+			f(st)
 		}
+	}
+	for {
 		select {
-		case <-time.After(pause):
+		case a := <-answers:
+			sent--
+			if a.err == nil {
+				return a.s, true
+			}
+			why = a.err
+			lost(why)
+			if d := l.o.Timeout - time.Since(start); !away && d < pause {
+				pause = max(d, time.Millisecond)
+			}
+			timer.Reset(pause)
+			pause = min(2*pause, probeEvery)
+		case <-timer.C:
+			lost(why)
+			if sent == 0 || sent < mostSent && time.Since(last) > sendAfter {
+				sent, last = sent+1, time.Now()
+				l.send(c, answers)
+			}
+			switch {
+			case !away:
+				timer.Reset(max(time.Millisecond, l.o.Timeout-time.Since(start)))
+			default:
+				timer.Reset(probeEvery)
+			}
 		case <-l.ctx.Done():
 			return "", false
 		}
+		if l.isClosed() && away {
+			return "", false
+		}
 	}
+}
+
+func (l *Limiter) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
 }
 
 // loop sends one call after the other while there is something to send. c is the
@@ -745,6 +787,7 @@ func sortByOrder(all []*waiter) {
 // advise tells what to do about an error that New found.
 func advise(err error) error {
 	for _, a := range []struct{ has, advice string }{
+		{"can't run this command", "the user must be allowed every command of the script, among them TIME: without the server's clock there is no common one"},
 		{"NOPERM", "the user must be allowed evalsha, eval, publish, and every command of the script on the keys tripmeter:*"},
 		{"unknown command", "the server must run scripts: Redis 6.2 or later, or Valkey"},
 		{"Unknown Redis command called from", "the server must allow the script's commands, among them TIME and LPOP with a count: Redis 6.2 or later, or Valkey"},

@@ -37,15 +37,15 @@ local function nx() pos = pos + 1; return A[pos] end
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 
-local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels =
-  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12]
+local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels, knownGen =
+  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12], A[13]
 local pkey = pre .. 'p:' .. pid
 
 -- The scopes of this call, the root first, and how they begin: 0 with nothing,
 -- 1 here it is, 2 there is a definition that was not sent.
-local ns = A[13]
+local ns = A[14]
 local names, keys, defs, must = {}, {pkey}, {}, {}
-pos = 13
+pos = 14
 for k = 1, ns do
   local name, def = A[pos + 1], A[pos + 2]
   pos = pos + 2
@@ -69,7 +69,7 @@ if p then
 elseif hello == 0 then
   return pack({'unknown'})
 else
-  p = {0, '', 0, 0}
+  p = {0, '', 0, 0, 0}
 end
 
 ---------------------------------------------------------------- arithmetic
@@ -547,7 +547,7 @@ rest = function()
     if call('ZADD', key, 'NX', tag, lane(path)) == 1 then
       l[Q] = l[Q] + 1
       if path.class > 0 then l[LOW] = l[LOW] + 1 end
-      if l[Q] == 1 then call('PEXPIRE', key, LINE) end
+      call('PEXPIRE', key, LINE)
     end
     touch(s)
     dirty[s] = true
@@ -714,14 +714,14 @@ rest = function()
       local inLane = root[WAITN] > 0 and call('EXISTS', pre .. 'l:' .. lane(path)) == 1
       l, s = lacks(path, cost)
       if mode == 3 then
-        if l or inLane then
+        if l then
           local d, which, whose = forecast(path, cost)
           refuse(4, path, cost, which or l, whose or s, d)
         else
           say(0)
           say(0)
         end
-      elseif not l and not inLane then
+      elseif not l then -- it needs nothing that anybody waits for
         say(0)
         say(grant(pid, path, cost, id))
       elseif mode == 0 then
@@ -799,9 +799,11 @@ if fresh then
   root = rest().create('')
   root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS] =
     0, now, 0, 0, now, now + ttl, 0, '', 0, 0
+  call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
 else
   root = unpack_(raw[2])
   scopes[''] = root
+  if hello == 0 and p[5] ~= root[GEN] then return pack({'unknown'}) end -- a member of what was lost
   -- After a failover another machine's clock may be behind: the budget's own time
   -- goes on from where it was, and never back.
   now = now + root[OFFSET]
@@ -812,12 +814,15 @@ else
   for _, l in ipairs(root[LIMITS]) do advance(l) end
 end
 
--- A gap: the state was lost and its members remember it, or it is older than what
--- a member has seen, or all members were away at once.
-local gap = seen > root[REV] or (fresh and had == 1)
+-- A gap: the state is older than what a member has seen, or was lost and a member
+-- remembers it, or all members were away at once.
+local sameState = knownGen == root[GEN]
+local gap = (sameState and seen > root[REV])
+  or (had == 1 and not sameState and root[LEARN] == 0) -- a newcomer may have made it anew
   or (now - root[LAST] > ttl and call('ZCARD', pre .. 'm') > 0)
-if seen > root[REV] then root[REV] = seen end
 if gap then
+  -- Others may have seen a little more: they are not to find the same gap again.
+  if sameState then root[REV] = max(root[REV], seen) + 1000000 end
   root[LEARN] = now + learnFor
   root[SWEEP] = now + ttl + learnFor
   rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state')
@@ -1181,10 +1186,14 @@ end
 
 for who, h in pairs(holds) do
   for name, n in pairs(h) do
-    if n ~= 0 then call('HINCRBY', pre .. 'h:' .. who, name, n) end
+    if n ~= 0 then
+      local key = pre .. 'h:' .. who
+      local sum = call('HINCRBY', key, name, n)
+      if sum == n then call('PEXPIRE', key, KEEP) end -- it may be new
+      if sum == 0 then call('HDEL', key, name) end
+    end
   end
 end
-if hello == 1 then call('PEXPIRE', pre .. 'h:' .. pid, KEEP) end
 
 -- A scope is remembered until it is full, unpaused and without a caller, and for
 -- an hour at least: a key that ends sooner would forgive what is owed.
@@ -1218,5 +1227,5 @@ for who, at in pairs(notices) do
 end
 
 local reply = pack(out)
-call('SET', pkey, pack({number, reply, p[3], 0}), 'PX', KEEP)
+call('SET', pkey, pack({number, reply, p[3], 0, root[GEN]}), 'PX', KEEP)
 return reply

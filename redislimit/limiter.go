@@ -136,7 +136,7 @@ func New(o Options) (*Limiter, error) {
 	l.root.open = o.MaxInFlight
 	l.enter()
 	c := l.build()
-	reply, err := l.run(c)
+	reply, err := l.once(c)
 	switch {
 	case err == nil:
 		if err := l.apply(c, reply); err != nil {
@@ -151,6 +151,18 @@ func New(o Options) (*Limiter, error) {
 	}
 	go l.loop(c, err != nil)
 	return l, nil
+}
+
+// once sends c and waits for the answer, within the Timeout.
+func (l *Limiter) once(c *call) (string, error) {
+	to := make(chan answer, 1)
+	l.send(c, to)
+	select {
+	case a := <-to:
+		return a.s, a.err
+	case <-time.After(l.o.Timeout):
+		return "", fmt.Errorf("no answer within %v: %w", l.o.Timeout, context.DeadlineExceeded)
+	}
 }
 
 // enter gives the process a new name in the store.
