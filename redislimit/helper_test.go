@@ -21,6 +21,13 @@ var clients = map[string]func(t testing.TB, addr ...string) redislimit.Listener{
 	"rueidis": viaRueidis,
 }
 
+// silence keeps what go-redis writes to standard error out of the tests' output.
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silence{}) }
+
 func viaGoRedis(t testing.TB, addr ...string) redislimit.Listener {
 	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addr, DialTimeout: time.Second})
 	t.Cleanup(func() { c.Close() })

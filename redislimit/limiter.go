@@ -109,7 +109,7 @@ const (
 )
 
 // New returns the limiter of a budget and enters this process as a member. It
-// makes one call to the store, bounded by the Timeout; where that fails, it
+// makes one call to the store, bounded by four Timeouts; where that fails, it
 // returns why, unless Options.Members says by how many to divide meanwhile.
 func New(o Options) (*Limiter, error) {
 	if err := o.check(); err != nil {
@@ -153,16 +153,28 @@ func New(o Options) (*Limiter, error) {
 	return l, nil
 }
 
-// once sends c and waits for the answer, within the Timeout.
+// once sends c until it is answered, for the Timeout; where nothing else would be
+// left, for four of them, since a server may be slow when a program begins.
 func (l *Limiter) once(c *call) (string, error) {
-	to := make(chan answer, 1)
-	l.send(c, to)
-	select {
-	case a := <-to:
-		return a.s, a.err
-	case <-time.After(l.o.Timeout):
-		return "", fmt.Errorf("no answer within %v: %w", l.o.Timeout, context.DeadlineExceeded)
+	bound := l.o.Timeout
+	if l.o.Members == 0 {
+		bound *= 4
 	}
+	answers := make(chan answer, mostSent)
+	late := time.NewTimer(bound)
+	defer late.Stop()
+	for range mostSent {
+		l.send(c, answers)
+		select {
+		case a := <-answers:
+			if a.err == nil || !errors.Is(a.err, context.DeadlineExceeded) {
+				return a.s, a.err
+			}
+		case <-late.C:
+			return "", fmt.Errorf("no answer within %v: %w", bound, context.DeadlineExceeded)
+		}
+	}
+	return "", fmt.Errorf("no answer within %v: %w", bound, context.DeadlineExceeded)
 }
 
 // enter gives the process a new name in the store.
