@@ -59,10 +59,12 @@ func TestTurnsAreInOrderOverAllProcesses(t *testing.T) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(100), 10, true)})
+	m[0].PauseScope("", limit.Pause{For: time.Hour})
 	var line []*turn
 	for i := range 24 {
 		line = append(line, queue(t, m[i%4], limit.Ask{Cost: tokens(1 + int64(i)*7%10)})) // small ones do not overtake
 	}
+	m[1].ResumeScope("")
 	before := time.Time{}
 	for i, x := range line {
 		x.within(t, 10*time.Second)

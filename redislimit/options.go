@@ -147,6 +147,10 @@ func Split(l limit.Limit, n int) limit.Limit {
 	return l
 }
 
+// Alone is a ledger of this process with these limits, such as those of [Split]. It
+// panics for limits that [limit.New] refuses.
+func Alone(limits ...limit.Limit) limit.Ledger { return newShare(limits, 0, 0) }
+
 const prefix = "tripmeter:{"
 
 func (o *Options) check() error {
