@@ -9,11 +9,6 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// Acceptance B: the exact integer admission model. There, credit is in
-// thousandths of a unit and time in whole milliseconds. Here a nanosecond is
-// the grain of time, so waits that the model rounds up to a millisecond are
-// rounded up to a nanosecond, and are asked about in the model's terms below.
-
 func newModel(t testing.TB, capacity, rate int64) *limit.Bucket {
 	t.Helper()
 	b, err := limit.NewBucket(limit.PerSecond(rate), capacity)
@@ -41,7 +36,7 @@ func milli(t testing.TB, b *limit.Bucket, at time.Duration, capacity, rate int64
 }
 
 // The first table: capacity 3, rate 2, full.
-func TestB_FirstTable(t *testing.T) {
+func TestTableOfCapacityThreeAndRateTwo(t *testing.T) {
 	b := newModel(t, 3, 2)
 	for _, row := range []struct {
 		at, cost  int64
@@ -68,7 +63,7 @@ func TestB_FirstTable(t *testing.T) {
 }
 
 // The second: capacity 2, rate 3, drained at 0.
-func TestB_SecondTable(t *testing.T) {
+func TestTableOfCapacityTwoAndRateThree(t *testing.T) {
 	b := newModel(t, 2, 3)
 	if wait, err := b.Take(0, 2); wait != 0 || err != nil {
 		t.Fatal(wait, err)
@@ -117,7 +112,7 @@ func take(t testing.TB, b *limit.Bucket, atMs, cost int64) (wait int64) {
 }
 
 // A burst of unit requests at t 0 admits the capacity, not the rate.
-func TestB_BurstIsCapacity(t *testing.T) {
+func TestBurstAdmitsTheCapacityNotTheRate(t *testing.T) {
 	for capacity := int64(1); capacity <= 4; capacity++ {
 		b := newModel(t, capacity, 4)
 		n := int64(0)
@@ -133,7 +128,7 @@ func TestB_BurstIsCapacity(t *testing.T) {
 }
 
 // After 1,000,000 ms idle a cost of 3 passes, and the next unit waits 500 ms.
-func TestB_LongIdle(t *testing.T) {
+func TestLongIdlingEarnsOneBurst(t *testing.T) {
 	b := newModel(t, 3, 2)
 	take(t, b, 0, 3)
 	if wait := take(t, b, 1_000_000, 3); wait != 0 {
@@ -146,7 +141,7 @@ func TestB_LongIdle(t *testing.T) {
 
 // Refusals at 100 and 200 after draining 3 leave 200 and 400 milliunits and are
 // never charged.
-func TestB_RefusalsAreFree(t *testing.T) {
+func TestRefusalsAreNeverCharged(t *testing.T) {
 	b := newModel(t, 3, 2)
 	take(t, b, 0, 3)
 	for at, want := range map[int64]int64{100: 200, 200: 400} {
@@ -171,7 +166,7 @@ func TestB_RefusalsAreFree(t *testing.T) {
 // Invalid time, cost or configuration changes neither credit nor clock; time
 // going backwards is refused without change; a cost above capacity breaks the
 // contract.
-func TestB_InvalidChangesNothing(t *testing.T) {
+func TestInvalidUseChangesNothing(t *testing.T) {
 	b := newModel(t, 3, 2)
 	take(t, b, 0, 3)
 	take(t, b, 700, 1) // 0.4 left at 700
@@ -216,7 +211,7 @@ func TestB_InvalidChangesNothing(t *testing.T) {
 }
 
 // Separate buckets are separate, and a value taken from one is not the bucket.
-func TestB_Separate(t *testing.T) {
+func TestBucketsAreSeparate(t *testing.T) {
 	a, b := newModel(t, 3, 2), newModel(t, 3, 2)
 	take(t, a, 0, 3)
 	if b.Credit() != 3 {
@@ -270,7 +265,7 @@ func scenarios() (all []scenario) {
 // The eighty scenarios, step by step, against an oracle in rational numbers
 // that knows nothing of the package; in both forms; and in every window of
 // every scenario, admitted <= capacity + rate * window.
-func TestB_EightyScenarios(t *testing.T) {
+func TestEightyScenariosAgainstRationals(t *testing.T) {
 	ran := 0
 	for _, s := range scenarios() {
 		ran++
@@ -348,7 +343,7 @@ func ceil(x *big.Rat) int64 {
 
 // The wait is a hint under no other use, not a reservation: who takes in
 // between makes it longer.
-func TestB_WaitIsAHint(t *testing.T) {
+func TestWaitIsAHintUnderNoOtherUse(t *testing.T) {
 	b := newModel(t, 3, 2)
 	take(t, b, 0, 3)
 	if wait := take(t, b, 0, 1); wait != 500 {
