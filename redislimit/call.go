@@ -33,10 +33,11 @@ type call struct {
 
 // asked1 is what is needed of an ask whose caller is gone.
 type asked1 struct {
-	id   int64
-	path *path
-	cost limit.Cost
-	mode int64
+	id     int64
+	path   *path
+	cost   limit.Cost
+	likely limit.Cost
+	mode   int64
 }
 
 const (
@@ -110,7 +111,7 @@ func (l *Limiter) build() *call {
 		w.state = asked
 		c.path(w.path)
 		c.asks = append(c.asks, w)
-		c.ids = append(c.ids, asked1{w.id, w.path, w.cost, w.mode})
+		c.ids = append(c.ids, asked1{w.id, w.path, w.cost, w.likely, w.mode})
 	}
 	rest := copy(l.pending, l.pending[taken:])
 	clear(l.pending[rest:])
@@ -190,7 +191,7 @@ func (l *Limiter) build() *call {
 	for _, x := range c.cancels {
 		w.num(int64(x.path.at))
 		w.num(x.seq)
-		writeCost(w, x.cost)
+		writeCost(w, x.likely)
 	}
 	w.num(int64(len(c.controls)))
 	for _, x := range c.controls {
@@ -213,6 +214,7 @@ func (l *Limiter) build() *call {
 			w.num(max(0, int64(time.Until(x.deadline)/time.Microsecond)))
 		}
 		writeCost(w, x.cost)
+		writeCost(w, x.likely)
 	}
 	w.flag(c.query != nil)
 	c.args[0] = string(w.bytes())
@@ -658,15 +660,14 @@ func (l *Limiter) answered(w *waiter, a asked1, r *reader, epoch int64) {
 		l.drop(a.path)
 	default:
 		e := &limit.Error{Reason: statuses[code]}
-		r.str() // the scope
+		e.Scope = r.str()
 		e.Dimension = r.str()
 		e.Cost, e.Capacity = r.num(), r.num()
 		if d := r.num(); d > 0 {
 			e.Wait = time.Duration(min(d, int64(1<<63-1)/1000)) * time.Microsecond
 			e.Earliest = l.lastAt.Add(e.Wait)
 		}
-		r.str() // who asked for a pause
-		r.str() // and why
+		e.By, e.Why = r.str(), r.str()
 		if e.Reason == nil {
 			r.err = errReply
 			e.Reason = errReply

@@ -522,7 +522,7 @@ rest = function()
 
   ---------------------------------------------------------------- the line
 
-  local function count(path, cost, sign) -- who waits, and for how much
+  local function count(path, cost, sign) -- who waits, and what it will probably cost
     for _, s in ipairs(path.s) do
       s[WAITN] = s[WAITN] + sign
       for k = 1, 3 do s[WAIT][k] = s[WAIT][k] + sign * cost[k] end
@@ -625,7 +625,7 @@ rest = function()
         local lack, whose = lacks(path, cost, l)
         if not alive(w[1]) or impossible(path, cost) then
           call('ZREM', lkey, head)
-          count(path, cost, -1)
+          count(path, {w[6], w[7], w[8]}, -1)
           if alive(w[1]) then
             call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]}))
             call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
@@ -639,7 +639,7 @@ rest = function()
           enter(path, whose, lack)
         else
           call('ZREM', lkey, head)
-          count(path, cost, -1)
+          count(path, {w[6], w[7], w[8]}, -1)
           local probe = grant(w[1], path, cost, w[2])
           call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], root[EPOCH], id, w[3], w[4], w[5], probe}))
           call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
@@ -706,7 +706,7 @@ rest = function()
   end
 
   -- One who could not be admitted at once.
-  local function ask(path, mode, id, longest, cost)
+  local function ask(path, mode, id, longest, cost, likely)
     local l, s = impossible(path, cost)
     if l then
       refuse(3, path, cost, l, s, 0)
@@ -736,7 +736,7 @@ rest = function()
         local turn = apart and forecast(path, cost) or d
         local crowd = nil
         for _, s2 in ipairs(path.s) do
-          local sum = s2[WAIT][1] + s2[WAIT][2] + s2[WAIT][3] + cost[1] + cost[2] + cost[3]
+          local sum = s2[WAIT][1] + s2[WAIT][2] + s2[WAIT][3] + likely[1] + likely[2] + likely[3]
           if sum > P52 or mode == 1 and s2[MAXQ] > 0 and s2[WAITN] >= s2[MAXQ] then crowd = s2 end
         end
         if crowd then
@@ -748,8 +748,8 @@ rest = function()
           local seq = root[SEQ]
           if mode == 2 then seq = seq - P52 end
           local lkey = pre .. 'l:' .. lane(path)
-          call('ZADD', lkey, seq, pack({pid, id, cost[1], cost[2], cost[3]}))
-          count(path, cost, 1)
+          call('ZADD', lkey, seq, pack({pid, id, cost[1], cost[2], cost[3], likely[1], likely[2], likely[3]}))
+          count(path, likely, 1)
           if not inLane then
             call('PEXPIRE', lkey, LINE)
             enter(path, s, l)
@@ -949,9 +949,9 @@ end
 -- Who gave up waiting. The place in the line is found by its number.
 for _ = 1, nx() do
   local path, seq = paths[nx()], nx()
-  local cost = {nx(), nx(), nx()}
+  local likely = {nx(), nx(), nx()}
   if call('ZREMRANGEBYSCORE', pre .. 'l:' .. rest().lane(path), seq, seq) == 1 then
-    rest().count(path, cost, -1)
+    rest().count(path, likely, -1)
     for _, s in ipairs(path.s) do dirty[s] = true end
     out[#out + 1] = 1
   else
@@ -1078,7 +1078,7 @@ local news = false
 local na = nx()
 for k = 1, na do
   local path, mode, id, longest, cr, ci, co = paths[A[pos + 1]], A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
-  pos = pos + 7
+  pos = pos + 10
   local flat, ps = path.flat, path.s
   if not flat then
     flat = {}
@@ -1114,7 +1114,7 @@ for k = 1, na do
   elseif path.lost then
     out[#out + 1] = 7
   else
-    rest().ask(path, mode, id, longest, {cr, ci, co})
+    rest().ask(path, mode, id, longest, {cr, ci, co}, {A[pos - 2], A[pos - 1], A[pos]})
   end
 end
 for _, path in ipairs(paths) do

@@ -81,6 +81,7 @@ type waiter struct {
 	order    int64 // of coming
 	path     *path
 	cost     limit.Cost
+	likely   limit.Cost // what it will probably cost
 	mode     int64
 	deadline time.Time // zero: none
 	arrived  time.Time
@@ -219,8 +220,8 @@ func (l *Limiter) wake() {
 // Admit waits until a is admitted. See [limit.Ledger]; besides the errors named
 // there it returns an [*AwayError] while the store is away, and [ErrClosed].
 func (l *Limiter) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
-	if err := ctx.Err(); err != nil {
-		return limit.Reservation{}, &limit.Error{Reason: limit.ErrCanceled, Cause: err, Dimension: "line", Cost: 1}
+	if ctx.Err() != nil {
+		return limit.Reservation{}, &limit.Error{Reason: limit.ErrCanceled, Cause: cause(ctx), Dimension: "line", Cost: 1}
 	}
 	mode := int64(modeWait)
 	if a.First {
@@ -252,9 +253,11 @@ func bounded(c limit.Cost) limit.Cost {
 	return limit.Cost{Requests: min(c.Requests, most), Input: min(c.Input, most), Output: min(c.Output, most)}
 }
 
+func sound(c limit.Cost) bool { return c.Requests >= 0 && c.Input >= 0 && c.Output >= 0 }
+
 func (l *Limiter) checkAsk(a *limit.Ask) error {
 	c := a.Cost
-	if c.Requests < 0 || c.Input < 0 || c.Output < 0 {
+	if !sound(c) {
 		return &limit.Error{Reason: limit.ErrInvalid, Dimension: "cost", Cost: min(c.Requests, c.Input, c.Output)}
 	}
 	if a.Class > limit.Batch {
@@ -279,6 +282,9 @@ func (l *Limiter) admit(ctx context.Context, a limit.Ask, mode int64) (limit.Res
 	}
 	w := waiters.Get().(*waiter)
 	*w = waiter{done: w.done, cost: bounded(a.Cost), mode: mode}
+	if w.likely = bounded(a.Likely); w.likely == (limit.Cost{}) || !sound(w.likely) {
+		w.likely = w.cost
+	}
 	if mode != modeNow {
 		w.arrived = time.Now()
 		w.deadline, _ = ctx.Deadline()
@@ -362,7 +368,7 @@ func (l *Limiter) ask(w *waiter, a *limit.Ask) {
 // leave ends the wait of w. Where grant and cancel meet the cancel wins, and the
 // grant is returned; a turn that met its deadline wins.
 func (l *Limiter) leave(ctx context.Context, w *waiter) (limit.Reservation, error) {
-	cause := ctx.Err()
+	cause := cause(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.state == decided {
@@ -388,6 +394,15 @@ func (l *Limiter) leave(ctx context.Context, w *waiter) (limit.Reservation, erro
 	return limit.Reservation{}, e
 }
 
+// cause is why ctx ended, which is both its error and its cause; nil if it has not.
+func cause(ctx context.Context) error {
+	err, why := ctx.Err(), context.Cause(ctx)
+	if err == nil || err == why {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", why, err)
+}
+
 // abandon takes w out of wherever it stands.
 func (l *Limiter) abandon(w *waiter) {
 	switch w.state {
@@ -404,13 +419,13 @@ func (l *Limiter) abandon(w *waiter) {
 // leaveLine has the store take w out of its line. It may have granted already; then
 // the grant comes by mail, and is given back. It takes w's use of its path.
 func (l *Limiter) leaveLine(w *waiter) {
-	l.quit(asked1{w.id, w.path, w.cost, w.mode}, w.seq)
+	l.quit(asked1{w.id, w.path, w.cost, w.likely, w.mode}, w.seq)
 }
 
 func (l *Limiter) quit(a asked1, seq int64) {
 	a.path.refs++
 	l.left[a.id] = a
-	l.cancels = append(l.cancels, cancel{a.path, a.id, seq, a.cost})
+	l.cancels = append(l.cancels, cancel{a.path, a.id, seq, a.likely})
 	l.urgent = true
 }
 
@@ -422,9 +437,6 @@ func (w *waiter) tell(r limit.Reservation, err error) {
 
 // Forecast is what a would have to wait if it came now.
 func (l *Limiter) Forecast(a limit.Ask) limit.Forecast {
-	if a.Likely != (limit.Cost{}) {
-		a.Cost = a.Likely
-	}
 	_, err := l.admit(context.Background(), a, modeAsk)
 	e := (*limit.Error)(nil)
 	switch {
@@ -435,7 +447,7 @@ func (l *Limiter) Forecast(a limit.Ask) limit.Forecast {
 	case !errors.Is(err, limit.ErrLimited):
 		return limit.Forecast{Err: e}
 	}
-	return limit.Forecast{Wait: e.Wait, Known: e.Wait > 0, Dimension: e.Dimension}
+	return limit.Forecast{Wait: e.Wait, Known: e.Wait > 0, Scope: e.Scope, Dimension: e.Dimension, By: e.By, Why: e.Why}
 }
 
 // State is how the limiter stands to its store.

@@ -99,11 +99,11 @@ func (fatal) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 type provider struct {
 	addr string
 
-	mu       sync.Mutex
-	rate     float64
-	burst    float64
-	level    float64
-	last     time.Time
+	mu      sync.Mutex
+	rate    float64
+	burst   float64
+	level   float64
+	last    time.Time
 	charged int64
 	refused int
 	deepest float64 // below zero: admitted over the limit

@@ -1,7 +1,6 @@
 package redislimit_test
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -13,26 +12,17 @@ import (
 	"github.com/tripmeter/tripmeter/redislimit/internal/redistest"
 )
 
-type suite struct{ *redislimit.Limiter }
-
-func (s suite) Acquire(ctx context.Context, c limit.Cost) (limittest.Reservation, error) {
-	return s.Limiter.Acquire(ctx, c)
-}
-func (s suite) TryAcquire(c limit.Cost) (limittest.Reservation, error) {
-	return s.Limiter.TryAcquire(c)
-}
-func (s suite) Pause(d time.Duration)        { s.PauseScope("", limit.Pause{For: d}) }
-func (s suite) SetLimit(l limit.Limit) error { return s.SetScopeLimit("", l) }
-
 func TestPromises(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for name, via := range clients {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			runner := via(t, server.Addr)
 			var n atomic.Int64
-			limittest.Run(t, func(t *testing.T, o limit.Options) limittest.Limiter {
-				return suite{open(t, redislimit.Options{Name: fmt.Sprint(name, n.Add(1)), Runner: runner,
-					Limits: o.Limits, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait})}
+			limittest.Run(t, func(t *testing.T, o limit.Options) limit.Ledger {
+				return open(t, redislimit.Options{Name: fmt.Sprint(name, n.Add(1)), Runner: runner,
+					Limits: o.Limits, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Open: o.Open})
 			}, limittest.WallTime(50*time.Millisecond))
 		})
 	}

@@ -87,10 +87,10 @@ type endKey struct {
 }
 
 type cancel struct {
-	path *path
-	id   int64
-	seq  int64
-	cost limit.Cost
+	path   *path
+	id     int64
+	seq    int64
+	likely limit.Cost
 }
 
 // entry enters what the store has granted.
