@@ -290,3 +290,40 @@ func TestFourProcessesUseWhatOneUses(t *testing.T) {
 		}
 	}
 }
+
+// exampleServer starts a server for an example.
+func exampleServer() (addr string, stop func()) {
+	t := &short{}
+	s := redistest.Start(t)
+	return s.Addr, t.end
+}
+
+// short is a testing.TB that ends before the process does.
+type short struct {
+	testing.TB
+	dir  string
+	ends []func()
+}
+
+func (*short) Helper()            {}
+func (s *short) Cleanup(f func()) { s.ends = append(s.ends, f) }
+func (*short) Fatal(args ...any)  { panic(fmt.Sprint(args...)) }
+func (*short) Fatalf(f string, args ...any) {
+	panic(fmt.Sprintf(f, args...))
+}
+
+func (s *short) TempDir() string {
+	dir, err := os.MkdirTemp("", "tripmeter")
+	if err != nil {
+		panic(err)
+	}
+	s.dir = dir
+	return dir
+}
+
+func (s *short) end() {
+	for _, f := range s.ends {
+		f()
+	}
+	os.RemoveAll(s.dir)
+}
