@@ -51,6 +51,20 @@ func all(t testing.TB, s *redistest.Server) (calls int64) {
 	return calls
 }
 
+// traffic is the bytes that the server read and wrote since the last RESETSTAT.
+func traffic(t testing.TB, s *redistest.Server) (sum float64) {
+	t.Helper()
+	for line := range strings.Lines(s.Must(t, "INFO", "stats")) {
+		for _, name := range []string{"total_net_input_bytes:", "total_net_output_bytes:"} {
+			if n, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
+				x, _ := strconv.ParseFloat(n, 64)
+				sum += x
+			}
+		}
+	}
+	return sum
+}
+
 // One hot budget and 64 callers: each in a limiter of its own, so that every call
 // decides for one, or all in one limiter, so that a call decides for all who wait
 // meanwhile. Decisions a second, the server's time for each, and the wait of one.
@@ -97,6 +111,7 @@ func BenchmarkHotBudget(b *testing.B) {
 					single = us / float64(len(sorted))
 				}
 				b.ReportMetric(rate, "decisions/s")
+				b.ReportMetric(traffic(b, server)/float64(len(sorted)), "net_B/decision")
 				b.ReportMetric(float64(len(sorted))/float64(calls), "a_call")
 				b.ReportMetric(us/float64(calls), "server_us/call")
 				b.ReportMetric(us/float64(len(sorted)), "server_us/decision")
