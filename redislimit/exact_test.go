@@ -74,7 +74,7 @@ func (d direct) kept(t testing.TB, budget string) map[string]kept {
 	for _, l := range tree(&reader{b: s}).([]any)[13].([]any) {
 		l := l.([]any)
 		num := func(i int) int64 { return l[i-1].(int64) }
-		all[l[0].(string)] = kept{num(3), num(4), num(5), num(9), num(10), num(11)}
+		all[l[0].(string)] = kept{num(3), num(4), num(5), num(7), num(8), num(9)}
 	}
 	return all
 }

@@ -19,8 +19,9 @@ local LINE = 3024000000 -- ms, 35 days; a net only: lines and lanes vanish when 
 -- A limit, or the gate of a scope (places in flight and pause), which has no N.
 -- RB and RL are burst and largest as they were set, 0 for the default; CONF is what
 -- was configured, or false.
-local NAME, UNIT, N, W, BURST, LARGEST, RB, RL, U, R, AT, HELD, TU, TR, Q, V, OWED, BORN, LOW, OWNER, CONF =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21
+-- What most calls do not read is packed in COLD, and so is the gate; rest() unpacks.
+local NAME, UNIT, N, W, BURST, LARGEST, U, R, AT, BORN, Q, COLD, RB, RL, HELD, TU, TR, V, OWED, LOW, OWNER, CONF =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
 -- A scope.
 local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, REFUND, GATE, LIMITS, TAUGHT, PROBEAFTER, PROBEAT, PROBER =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
@@ -145,6 +146,7 @@ local dirty = {} -- scopes whose lines are to be looked at
 local holds = {} -- process -> scope -> places, as changed by this call
 local live, woken, notices = {[pid] = true}, {}, {}
 local root, rest
+local M -- what rest made
 
 local function touch(s)
   if not changed[s] then
@@ -153,11 +155,40 @@ local function touch(s)
   end
 end
 
+local function warm(s) -- unpack what is cold in a scope
+  if type(s[GATE]) == 'string' then s[GATE] = unpack_(s[GATE]) end
+  local g = s[GATE]
+  for k = 0, #s[LIMITS] do
+    local l = k == 0 and g or s[LIMITS][k]
+    if l[COLD] ~= true then
+      local c = unpack_(l[COLD])
+      for j = 1, 10 do l[COLD + j] = c[j] end
+      l[COLD] = true
+    end
+  end
+end
+
+local function cool(l)
+  if l[COLD] == true then
+    local c = {}
+    for j = 1, 10 do
+      c[j] = l[COLD + j]
+      l[COLD + j] = nil
+    end
+    l[COLD] = pack(c)
+  end
+end
+
 local function open(name, raw)
   local s = raw and unpack_(raw) or false
   if s then
     for _, l in ipairs(s[LIMITS]) do advance(l) end
-    if s[TAUGHT] ~= root[LEARN] then rest().teach(s) end
+    if M then warm(s) end
+    if s[TAUGHT] ~= root[LEARN] then
+      rest()
+      warm(s)
+      M.teach(s)
+    end
   end
   scopes[name] = s
   return s
@@ -210,10 +241,12 @@ end
 ---------------------------------------------------------------- the rest
 
 local out = {'ok', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-local M -- what rest made
 rest = function()
   if M then return M end
   M = {}
+  for _, s in pairs(scopes) do
+    if s then warm(s) end
+  end
   -- The name of a path's lane in the line.
   local function lane(path)
     local id = path.lane
@@ -297,7 +330,7 @@ rest = function()
   end
 
   local function newLine(name, d, born)
-    return {name, d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[4], 0, now, 0, 0, 0, 0, 0, 0, born, 0, '', false}
+    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
   end
 
   local function create(name)
@@ -940,7 +973,7 @@ for _ = 1, nx() do
       s[OPEN] = max(0, s[OPEN] - places)
       hold(pid, s, -places)
       touch(s)
-      if s[GATE][Q] > 0 then dirty[s] = true end
+      dirty[s] = true
     end
   end
   if refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(path, refund, epoch) end
@@ -1154,10 +1187,12 @@ for k = 1, ns do
     for j = 1, 3 do out[#out + 1] = s[DEBIT][j] end
     for j = 1, 3 do out[#out + 1] = s[REFUND][j] end
     if news or levels == 1 then
+      rest()
       out[#out + 1] = s[MAXOPEN]
       out[#out + 1] = #s[LIMITS]
       for _, l in ipairs(s[LIMITS]) do
-        for j = NAME, U do out[#out + 1] = l[j] end
+        for j = NAME, LARGEST do out[#out + 1] = l[j] end
+        out[#out + 1], out[#out + 2], out[#out + 3] = l[RB], l[RL], l[U]
       end
     end
   end
@@ -1165,6 +1200,7 @@ end
 
 -- A question about the state (0 or 1), answered as a tree.
 if nx() == 1 then
+  rest()
   for k = 1, ns do
     local s = scopes[names[k]]
     if not s then
@@ -1175,7 +1211,8 @@ if nx() == 1 then
       out[#out + 1] = s[PROBER] ~= '' and 1 or 0
       out[#out + 1] = #s[LIMITS]
       for _, l in ipairs(s[LIMITS]) do
-        for j = NAME, R do out[#out + 1] = l[j] end
+        for j = NAME, LARGEST do out[#out + 1] = l[j] end
+        for _, j in ipairs({RB, RL, U, R}) do out[#out + 1] = l[j] end
         out[#out + 1] = amount(s[WAIT], l[UNIT])
         local c = l[CONF] or {0, 0, 0, 0, 0, 0, 0, 0}
         for _, j in ipairs({1, 2, 3, 6, 7}) do out[#out + 1] = c[j] end
@@ -1195,6 +1232,18 @@ for who, h in pairs(holds) do
   end
 end
 
+if waiting > 0 or root[WAITN] > 0 then
+  local d = call('ZRANGE', pre .. 'd', 0, 0, 'WITHSCORES')
+  if d[1] then
+    out[8] = tonumber(d[2])
+    rest()
+    local cut = string.find(d[1], '\0', 1, true)
+    local s = get(string.sub(d[1], 1, cut - 1))
+    local l = s and (cut == #d[1] and s[GATE] or M.find(s, string.sub(d[1], cut + 1)))
+    if l and l[OWNER] == pid then out[9] = 1 end
+  end
+end
+
 -- A scope is remembered until it is full, unpaused and without a caller, and for
 -- an hour at least: a key that ends sooner would forgive what is owed.
 for _, s in ipairs(order) do
@@ -1204,21 +1253,16 @@ for _, s in ipairs(order) do
   end
   if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
   if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end
+  if M then
+    for _, l in ipairs(s[LIMITS]) do cool(l) end
+    cool(s[GATE])
+    s[GATE] = pack(s[GATE])
+  end
   call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
 end
 
 out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0
 out[5], out[6], out[7] = root[EPOCH], root[MEMBERS], root[WAITN]
-if waiting > 0 or root[WAITN] > 0 then
-  local d = call('ZRANGE', pre .. 'd', 0, 0, 'WITHSCORES')
-  if d[1] then
-    out[8] = tonumber(d[2])
-    local cut = string.find(d[1], '\0', 1, true)
-    local s = get(string.sub(d[1], 1, cut - 1))
-    local l = s and (cut == #d[1] and s[GATE] or rest().find(s, string.sub(d[1], cut + 1)))
-    if l and l[OWNER] == pid then out[9] = 1 end
-  end
-end
 for who in pairs(woken) do
   if who ~= pid then call('PUBLISH', pre .. 'w:' .. who, '0') end
 end
