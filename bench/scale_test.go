@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var scale = flag.Bool("scale", false, "play the fleets at length and write their tables into docs/scale.md")
+var fleets = flag.Bool("fleets", false, "play the fleets at length and write their tables into docs/scale.md")
 
 // The tables of docs/scale.md stand between these lines.
 const (
@@ -18,11 +18,11 @@ const (
 	scaleEnd   = "<!-- simulated: end -->\n"
 )
 
-// TestScaleTables writes the tables of docs/scale.md with -scale. Without, it plays
+// TestScaleTables writes the tables of docs/scale.md with -fleets. Without, it plays
 // less, and checks that there is a place for them.
 func TestScaleTables(t *testing.T) {
 	span := 200 * time.Millisecond
-	if *scale {
+	if *fleets {
 		span = 20 * time.Second
 	}
 	var md bytes.Buffer
@@ -38,7 +38,7 @@ func TestScaleTables(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("docs/scale.md has no place for the tables")
 	}
-	if *scale {
+	if *fleets {
 		page := before + scaleBegin + "\n" + md.String() + "\n" + scaleEnd + after
 		if err := os.WriteFile(docs+"/scale.md", []byte(page), 0o666); err != nil {
 			t.Fatal(err)
