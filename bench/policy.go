@@ -68,7 +68,7 @@ func ruled(p profile.Profile, o providertest.Options) profile.Profile {
 	p.RefusedFree = !o.RefusedCount
 	p.Name, p.Linear = "box", o.Algorithm <= providertest.Bucket
 	if o.Dialect == providertest.AnthropicHeaders {
-		p.Dialect, p.Linear = "anthropic", false
+		p.Linear = false
 	}
 	return p
 }
@@ -80,7 +80,7 @@ func tripmeter(name string, change func(*transport.Options, Knows)) Policy {
 		o := transport.Options{
 			Base: base, RPM: l.RPM, TPM: l.TPM, InputTPM: l.InputTPM, OutputTPM: l.OutputTPM,
 			Provider: Profile(k.Options), Attempts: attempts,
-			Retry: retry.Options{MaxWait: time.Hour},
+			Retry: retry.Options{MaxRetryAfter: time.Hour},
 		}
 		if change != nil {
 			change(&o, k)

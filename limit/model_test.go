@@ -222,7 +222,7 @@ func (q *modelLine) ranked(c Class) []*modelLane {
 				return d
 			}
 			// Of equal tags, the flow whose own first is earlier.
-			return compareTickets(q.firstOf(a.key), q.firstOf(b.key))
+			return q.firstOf(a.key).order - q.firstOf(b.key).order
 		}
 		return compareTickets(a.tickets[0], b.tickets[0])
 	})
@@ -317,8 +317,9 @@ func (m *model) goesBefore(q *modelLine, key modelKey, head *modelTicket, first 
 		}
 		switch d := tag.Cmp(q.flows[best.key].tag()); {
 		case d > 0,
-			d == 0 && head != nil && compareTickets(head, best.tickets[0]) > 0,
-			d == 0 && head == nil && !(first && !best.tickets[0].first && best.key == key):
+			d == 0 && best.key != key && (head == nil || head.order > best.tickets[0].order),
+			d == 0 && best.key == key && head != nil && compareTickets(head, best.tickets[0]) > 0,
+			d == 0 && best.key == key && head == nil && !(first && !best.tickets[0].first):
 			return false
 		}
 	}
@@ -560,7 +561,9 @@ func (m *model) park(k *modelLane, st *modelStop) {
 	}
 	k.in, q.lanes = q, append(q.lanes, k)
 	if m.first(q) == k {
-		q.at = st.at
+		if q.at = st.at; st.at == math.MaxInt64 {
+			q.at = m.now
+		}
 	}
 }
 
@@ -1259,7 +1262,7 @@ func (x *trial) try(s source) {
 		if wait < math.MaxInt64 {
 			wait -= m.now
 		}
-		if int64(e.Wait) != wait || wait > 0 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
+		if int64(e.Wait) != wait || wait > 0 && wait < math.MaxInt64 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
 			x.fatalf("try %+v: wait %d, earliest %v; want %d", a, e.Wait, e.Earliest, wait)
 		}
 	}
@@ -1440,6 +1443,11 @@ func (x *trial) set(s source) {
 		}
 		old.cfg = lim
 	}
+	for _, t := range slices.Clone(m.waiting) {
+		if possible(t.lane.path, t.cost) != nil {
+			m.leave(t, ErrTooLarge)
+		}
+	}
 	for orphan != nil && len(orphan.lanes) > 0 {
 		k := m.first(orphan)
 		if st := m.lacks(k.want(), k); st != nil {
@@ -1450,11 +1458,6 @@ func (x *trial) set(s source) {
 			t.res.ticket = t.ticket
 			m.unclaim(k)
 			m.leave(t, nil)
-		}
-	}
-	for _, t := range slices.Clone(m.waiting) {
-		if possible(t.lane.path, t.cost) != nil {
-			m.leave(t, ErrTooLarge)
 		}
 	}
 	if changed != nil {
@@ -1502,6 +1505,11 @@ func (x *trial) compare(s source) {
 		scopes[one.Scope] = one
 	}
 	if x.calm && len(m.waiting) > 0 && len(m.open) == 0 && m.due() == math.MaxInt64 && !m.forever() {
+		for _, q := range m.occupied() {
+			for _, k := range q.lanes {
+				x.logf("%q door %v, limit %v: %+v %v claimed %d claim %v in %v first %v", q.s.name, q.door, q.limit != nil, k.key, k.tickets[0].cost, k.claimed, q.claim == k, q.at, m.first(q) == k)
+			}
+		}
 		x.fatalf("nobody goes, and nothing is waited for")
 	}
 	if snap.Waiting != len(m.waiting) || snap.InFlight != len(m.open) {

@@ -2,6 +2,7 @@ package usage_test
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/tripmeter/tripmeter/usage"
 )
@@ -22,22 +23,29 @@ func ExampleMeter() {
 	// Output: true 23 8 31 false true
 }
 
-// The same counts cost differently under different rules: here reads from the
-// cache are free and output counts five times.
-func ExampleCounts_Charge() {
-	r := usage.Read("application/json", "", []byte(
-		`{"usage":{"inputTokens":4,"outputTokens":100,"totalTokens":5104,"cacheReadInputTokens":4000,"cacheWriteInputTokens":1000}}`))
-	fmt.Println(r.Charge(usage.ChargeRule{}).Tokens.N)
-	fmt.Println(r.Charge(usage.ChargeRule{CachedFree: true, OutputFactor: 5}).Tokens.N)
-	// Output:
-	// 5104
-	// 1504
-}
-
 // A stream that began with 200 may still be refused.
 func ExampleResult_refusal() {
 	r := usage.Read("text/event-stream", "", []byte(
 		`data: {"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"Please try again in 6s."},"usage":null}}`+"\n\n"))
 	fmt.Println(r.Found, r.Refusal.Class, r.Refusal.Retryable, r.Refusal.Wait)
 	// Output: false rate_limit true 6s
+}
+
+// Bedrock states the cost of InvokeModel in the header, for models whose bodies do
+// not.
+func ExampleFromHeader() {
+	h := http.Header{}
+	h.Set("X-Amzn-Bedrock-Input-Token-Count", "12")
+	h.Set("X-Amzn-Bedrock-Output-Token-Count", "34")
+	r := usage.Read("application/json", "", []byte(`{"generations":[{"text":"Hi"}]}`)).WithHeader(h)
+	fmt.Println(r.Found, r.Input.N, r.Output.N)
+	// Output: true 12 34
+}
+
+// A call that asked for 100 tokens of output cannot have used four thousand million.
+func ExampleCounts_Bounded() {
+	r := usage.Read("application/json", "", []byte(`{"usage":{"prompt_tokens":12,"completion_tokens":4294967295}}`))
+	c := r.Bounded(1000, 100)
+	fmt.Println(c.Input.N, c.Output.OK)
+	// Output: 12 false
 }

@@ -35,7 +35,7 @@ func run(w io.Writer) error {
 	defer b.Close()
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
-	defer providertest.Shutdown(context.Background())
+	defer provider.Shutdown(context.Background())
 
 	client := &http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport, otelhttp.WithTracerProvider(provider))}
 	// The change, 2 lines.
