@@ -37,11 +37,11 @@ type Fleet struct {
 
 // A Scale is what a fleet asks of a store.
 type Scale struct {
-	Calls, Bytes float64 // a second
-	PerCall      float64 // callers decided for by one call
-	Busy         float64 // of the server's one thread
+	Calls, Bytes float64       // a second
+	PerCall      float64       // callers decided for by one call
+	Busy         float64       // of the server's one thread
 	P50, P99     time.Duration // from the ask, or the turn, to the answer
-	Worst        int // callers that one call decided for, at most
+	Worst        int           // callers that one call decided for, at most
 }
 
 type event struct {
