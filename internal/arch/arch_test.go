@@ -29,12 +29,14 @@ var rooms = []struct {
 	{"retry", []string{"internal/retryafter", "internal/refusal", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
 	{"profile", []string{"estimate"}, "data about providers"},
 	{"transport", []string{"limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal"}, "connects the rooms"},
+	{"meter", []string{"limit", "transport"}, "events in, sums out: the one reader of Trace and Snapshot for everything that shows them"},
+	{"debug", []string{"meter"}, "the live page shows what a meter holds"},
 	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
 	{"internal/refusal", nil, "a leaf: the one reading of error bodies"},
 	{"providertest", nil, "shares no code with what it is to contradict"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"meter", "debug", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {
