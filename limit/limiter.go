@@ -403,8 +403,8 @@ func (l *Limiter) admit(cost Cost, slot bool, now int64) (r Reservation, ok bool
 	if !slot {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
-	e := l.open.put(cost)
-	return Reservation{l, e, e.seq}, true
+	e := l.open.put(l, cost)
+	return Reservation{e: e, seq: e.seq}, true
 }
 
 // admitNow is admit for a newcomer to the line who does not wait. One who is

@@ -6,10 +6,13 @@ import "time"
 // side says of its balance on that attempt is handed to [Reservation.Lower].
 // Calling it again, for a further attempt, moves the note.
 func (r Reservation) Sent() {
-	if r.l == nil {
+	if r.e == nil {
+		if r.by != nil {
+			r.by.Sent(r.seq)
+		}
 		return
 	}
-	l := r.l
+	l := r.e.l
 	l.lock()
 	now := l.catchUp()
 	if e := r.open(); e != nil {
@@ -40,10 +43,19 @@ func (r Reservation) Sent() {
 // as 0. Lower reports whether credit fell. It does nothing for an unknown name,
 // without Sent, or after the end.
 func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
-	if r.l == nil {
+	return r.LowerIn("", name, remaining, own)
+}
+
+// LowerIn is [Reservation.Lower] for a limit of another scope that the
+// reservation takes from. It does nothing for a scope that is not on its path.
+func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool {
+	switch {
+	case r.e == nil:
+		return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
+	case scope != "":
 		return false
 	}
-	l := r.l
+	l := r.e.l
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()

@@ -15,13 +15,14 @@ import "runtime"
 // It is a small value: copies are the same reservation, and keeping one costs
 // no allocation. The zero Reservation is an ended one.
 type Reservation struct {
-	l   *Limiter
-	e   *entry
-	seq uint64 // names this reservation among all that ever had the entry
+	by  Holder // nil for those of a Limiter
+	e   *entry // nil for those of another ledger
+	seq uint64 // names this reservation among all that ever had the entry; the Holder's handle
 }
 
 // entry is an open reservation, or a free place for one.
 type entry struct {
+	l    *Limiter
 	seq  uint64 // 0 = free
 	cost Cost
 	next *entry // of the free ones
@@ -37,9 +38,9 @@ type table struct {
 	made int    // entries there are
 }
 
-func (t *table) put(cost Cost) *entry {
+func (t *table) put(l *Limiter, cost Cost) *entry {
 	if t.free == nil {
-		t.grow()
+		t.grow(l)
 	}
 	e := t.free
 	t.free = e.next
@@ -50,11 +51,12 @@ func (t *table) put(cost Cost) *entry {
 }
 
 // grow makes a few entries at a time. They never move.
-func (t *table) grow() {
+func (t *table) grow(l *Limiter) {
 	const few = 32
 	t.made += few
 	entries := make([]entry, few)
 	for i := range entries {
+		entries[i].l = l
 		entries[i].next, t.free = t.free, &entries[i]
 	}
 }
@@ -86,8 +88,8 @@ func (r Reservation) end() (cost Cost, ok bool) {
 	if e == nil {
 		return Cost{}, false
 	}
-	r.l.young.remove(e)
-	r.l.open.drop(e)
+	e.l.young.remove(e)
+	e.l.open.drop(e)
 	return e.cost, true
 }
 
@@ -97,10 +99,13 @@ func (r Reservation) end() (cost Cost, ok bool) {
 // itself stays counted: one that was sent cannot be unsent, so actual.Requests
 // is not read. A negative count is taken as 0, one above [MaxUnits] as that.
 func (r Reservation) Settle(actual Cost) {
-	if r.l == nil {
+	if r.e == nil {
+		if r.by != nil {
+			r.by.Settle(r.seq, actual)
+		}
 		return
 	}
-	l := r.l
+	l := r.e.l
 	l.lock()
 	l.moving()
 	if cost, ok := r.end(); ok {
@@ -115,10 +120,13 @@ func (r Reservation) Settle(actual Cost) {
 
 // Keep ends the reservation as it is: what was reserved is spent.
 func (r Reservation) Keep() {
-	if r.l == nil {
+	if r.e == nil {
+		if r.by != nil {
+			r.by.Keep(r.seq)
+		}
 		return
 	}
-	l := r.l
+	l := r.e.l
 	l.lock()
 	l.moving()
 	if _, ok := r.end(); ok {
@@ -129,10 +137,13 @@ func (r Reservation) Keep() {
 
 // Return ends the reservation of a call that was never made.
 func (r Reservation) Return() {
-	if r.l == nil {
+	if r.e == nil {
+		if r.by != nil {
+			r.by.Return(r.seq)
+		}
 		return
 	}
-	l := r.l
+	l := r.e.l
 	l.lock()
 	l.moving()
 	if cost, ok := r.end(); ok {
@@ -144,11 +155,15 @@ func (r Reservation) Return() {
 
 // Cost is what is reserved; zero once the reservation has ended.
 func (r Reservation) Cost() Cost {
-	if r.l == nil {
+	if r.e == nil {
+		if r.by != nil {
+			return r.by.Cost(r.seq)
+		}
 		return Cost{}
 	}
-	r.l.lock()
-	defer r.l.mu.Unlock()
+	l := r.e.l
+	l.lock()
+	defer l.mu.Unlock()
 	if e := r.open(); e != nil {
 		return e.cost
 	}
