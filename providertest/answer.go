@@ -15,6 +15,7 @@ type answer struct {
 	number  int64
 	created int64 // Unix seconds
 	prompt  int64 // tokens, actual
+	cached  int64 // of prompt, from a cache
 	length  int64 // output tokens of one choice
 	capped  bool  // the cap ended it
 }
@@ -54,7 +55,7 @@ func (a *answer) usage(out int64) object {
 	switch a.kind {
 	case responses:
 		return object{
-			"input_tokens": a.prompt, "input_tokens_details": object{"cached_tokens": 0, "cache_write_tokens": 0},
+			"input_tokens": a.prompt, "input_tokens_details": object{"cached_tokens": a.cached, "cache_write_tokens": 0},
 			"output_tokens": out, "output_tokens_details": object{"reasoning_tokens": 0},
 			"total_tokens": total,
 		}
@@ -62,15 +63,15 @@ func (a *answer) usage(out int64) object {
 		return object{"prompt_tokens": a.prompt, "total_tokens": a.prompt}
 	case messages:
 		return object{
-			"input_tokens": a.prompt, "output_tokens": out,
-			"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+			"input_tokens": a.prompt - a.cached, "output_tokens": out,
+			"cache_creation_input_tokens": 0, "cache_read_input_tokens": a.cached,
 			"cache_creation": object{"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
 			"service_tier":   "standard",
 		}
 	}
 	return object{
 		"prompt_tokens": a.prompt, "completion_tokens": out, "total_tokens": total,
-		"prompt_tokens_details": object{"cached_tokens": 0, "audio_tokens": 0},
+		"prompt_tokens_details": object{"cached_tokens": a.cached, "audio_tokens": 0},
 		"completion_tokens_details": object{"reasoning_tokens": 0, "audio_tokens": 0,
 			"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,9 +18,10 @@ var errCut = http.ErrAbortHandler
 
 // ServeHTTP answers one call.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &exchange{p: p, w: w, r: r, ctx: r.Context(), path: r.URL.Path}
-	c.entry = Entry{Path: c.path, Attempt: r.Header.Get(p.o.AttemptHeader)}
+	c := &exchange{p: p, w: w, r: r, ctx: r.Context(), engine: p.engines[0]}
+	c.path, c.deployment = endpoint(r.URL.Path)
 	c.anthropic = c.path == "/v1/messages"
+	c.entry = Entry{Path: c.path, Attempt: r.Header.Get(p.o.AttemptHeader)}
 	c.serve()
 }
 
@@ -31,9 +33,12 @@ type exchange struct {
 	ctx       context.Context
 	path      string
 	anthropic bool
-	step      Step
-	scripted  bool
-	entry     Entry // until it is recorded
+	// deployment is the model that an Azure path names.
+	deployment string
+	engine     *engine // of the caller's account
+	step       Step
+	scripted   bool
+	entry      Entry // until it is recorded
 
 	// Set when the call was let in.
 	*answer
@@ -41,14 +46,16 @@ type exchange struct {
 	price    price
 	stamp    int64
 	readings []reading
+	readAt   int64
 	finished bool
+	settled  Tokens
 }
 
 func (c *exchange) serve() {
 	p, r := c.p, c.r
 	k, priced := kinds[c.path]
 	switch {
-	case !p.allowed(r):
+	case !c.allowed():
 		c.reject(noKey)
 		return
 	case c.path == "/v1/models" && r.Method == http.MethodGet:
@@ -80,11 +87,21 @@ func (c *exchange) serve() {
 		c.leave(true)
 		return
 	}
-	q, bad := parse(c.path, k, body)
+	q, bad := parse(c.path, k, body, c.deployment)
 	c.entry.Model, c.entry.Stream = q.prompt.Model, q.stream
 	if bad != "" {
 		c.keepStep()
 		c.reject(invalid(400, "", bad))
+		return
+	}
+	if !c.scripted {
+		if c.step, _ = p.o.outage(q.prompt.Model, time.Since(p.start)); c.pause(c.step.Delay) != nil {
+			c.leave(false)
+			return
+		}
+	}
+	if c.pause(p.travel(body)) != nil {
+		c.leave(true)
 		return
 	}
 	prompt := min(max(0, p.o.Count(q.prompt)), maxTokens)
@@ -98,7 +115,13 @@ func (c *exchange) serve() {
 	if c.early() {
 		return
 	}
-	c.price = price{estimate: estimate, prompt: prompt, produces: k != embeddings}
+	c.price = price{model: q.prompt.Model, estimate: estimate, prompt: prompt, produces: k != embeddings}
+	if f := p.o.Cached; f != nil {
+		c.price.cached = min(max(0, f(q.prompt)), prompt)
+	}
+	if f := p.o.Reserve; f != nil && c.price.produces {
+		c.price.reserve = min(max(0, f(q.prompt)), maxTokens)
+	}
 	if c.price.produces {
 		c.price.cap = p.o.DefaultCap * q.choices
 		if q.cap > 0 {
@@ -111,18 +134,48 @@ func (c *exchange) serve() {
 	c.run()
 }
 
-// allowed checks the key.
-func (p *Provider) allowed(r *http.Request) bool {
-	if p.o.Key == "" {
+// allowed checks the key, and finds the account.
+func (c *exchange) allowed() bool {
+	p, r := c.p, c.r
+	if p.o.Key == "" && len(p.o.Accounts) == 0 {
 		return true
 	}
 	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	for _, k := range []string{bearer, r.Header.Get("X-Api-Key"), r.Header.Get("Api-Key")} {
-		if subtle.ConstantTimeCompare([]byte(k), []byte(p.o.Key)) == 1 {
-			return true
+	for i, a := range p.o.accounts() {
+		for _, k := range []string{bearer, r.Header.Get("X-Api-Key"), r.Header.Get("Api-Key")} {
+			if subtle.ConstantTimeCompare([]byte(k), []byte(a.Key)) == 1 {
+				c.engine, c.entry.Account = p.engines[i], a.Name
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// travel is how long a call with that body is on its way.
+func (p *Provider) travel(body []byte) time.Duration {
+	if p.o.Network == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := fnv64(body)
+	if len(p.travels) >= maxBodies {
+		clear(p.travels)
+	}
+	n := p.travels[h]
+	p.travels[h] = n + 1
+	return p.o.Network(rand.New(rand.NewPCG(p.o.Seed^h, ^n)))
+}
+
+// jitterLocked is by how many percent the next charge for a body differs.
+func (p *Provider) jitterLocked(body []byte) int64 {
+	j := int64(p.o.ChargeJitter)
+	if j == 0 {
+		return 0
+	}
+	h := fnv64(body)
+	return rand.New(rand.NewPCG(p.o.Seed^h, p.draws[h]+1<<32)).Int64N(2*j+1) - j
 }
 
 // pause waits in the call's time. The error says that nobody waits any more.
@@ -206,6 +259,8 @@ func (c *exchange) early() bool {
 		}
 	case RefuseBare:
 		e = problem{status: 429}
+	case ResetBefore: // of an outage
+		c.cut()
 	case InsufficientQuota:
 		e = noMoney
 	case Reject:
@@ -226,13 +281,13 @@ func (c *exchange) early() bool {
 	if outcome == Refused {
 		c.entry.Reason, c.entry.Wait = "scripted", c.step.RetryAfter
 		if p.o.RefusedCount {
-			c.entry.Requests = p.engine.chargeRefused(now)
+			c.entry.Requests = c.engine.chargeRefused(now, c.entry.Model)
 		}
 	}
 	p.recordLocked(now, c.entry)
 	p.toldLocked(now, c.step.RetryAfter)
 	if c.step.Kind == Refuse {
-		c.readings = p.readingsLocked(now)
+		c.readLocked(now)
 	}
 	c.stamp = now
 	p.mu.Unlock()
@@ -246,7 +301,8 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 	p.mu.Lock()
 	now := p.now()
 	c.stamp = now
-	v := p.engine.judge(now, c.price)
+	c.price.jitter = p.jitterLocked(body)
+	v := c.engine.judge(now, c.price)
 	if v.reason != "" {
 		if c.scripted && c.step.Kind.admitted() {
 			p.putBackLocked(c.step)
@@ -257,7 +313,7 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 		if v.wait == never {
 			e.Reason = "too large"
 		}
-		e.Requests = p.engine.refuse(now, &v)
+		e.Requests = c.engine.refuse(now, c.price.model, &v)
 		if v.wait != never {
 			e.Wait = time.Duration(v.wait)
 		}
@@ -265,7 +321,14 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 		if p.o.RetryAfter != NoRetryAfter {
 			p.toldLocked(now, e.Wait)
 		}
-		c.readings = p.readingsLocked(now)
+		c.readLocked(now)
+		if p.o.RefusedZero {
+			for i, r := range c.readings {
+				if r.limit == v.limit {
+					c.readings[i].remaining, c.readings[i].reset = 0, 0
+				}
+			}
+		}
 		answer := refusal(v, q.prompt.Model, now, e.Wait)
 		wait := e.Wait
 		p.mu.Unlock()
@@ -273,9 +336,16 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 		c.problem(answer)
 		return false
 	}
-	p.engine.admit(now, c.price)
-	p.stats.PeakInFlight = max(p.stats.PeakInFlight, p.engine.inFlight)
-	a := &answer{inquiry: q, number: p.number + 1, created: p.start.Add(time.Duration(now)).Unix(), prompt: c.price.prompt}
+	if p.o.Reading == ReadBefore {
+		c.readLocked(now)
+	}
+	c.engine.admit(now, c.price)
+	inFlight := int64(0)
+	for _, e := range p.engines {
+		inFlight += e.inFlight
+	}
+	p.stats.PeakInFlight = max(p.stats.PeakInFlight, inFlight)
+	a := &answer{inquiry: q, number: p.number + 1, created: p.start.Add(time.Duration(now)).Unix(), prompt: c.price.prompt, cached: c.price.cached}
 	if c.price.produces {
 		a.length = p.drawLocked(body, q.choices)
 		if q.cap > 0 && a.length >= q.cap {
@@ -284,12 +354,29 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 	}
 	c.answer = a
 	c.price.output = a.output()
-	t := p.o.Charge.onArrival(c.price)
+	t := p.o.onArrival(c.price)
 	c.entry.Outcome, c.entry.Requests, c.entry.Arrival, c.entry.Prompt = Running, 1, Tokens{t.in, t.out}, c.price.prompt
 	c.live = p.recordLocked(now, c.entry)
-	c.readings = p.readingsLocked(now)
+	if p.o.Reading != ReadBefore {
+		c.readLocked(now)
+	}
 	p.mu.Unlock()
 	return true
+}
+
+// readLocked reads the balances that the headers will show.
+func (c *exchange) readLocked(at int64) {
+	c.readings, c.readAt = c.p.readingsLocked(c.engine, c.entry.Model, at), at
+}
+
+// read is readLocked now, if the balances are read at that point.
+func (c *exchange) read(when ...Reading) {
+	if !slices.Contains(when, c.p.o.Reading) {
+		return
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.readLocked(c.p.now())
 }
 
 // maxBodies bounds the memory of drawLocked; past it, counting starts anew.

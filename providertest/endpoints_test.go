@@ -355,7 +355,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"model":"m","prompt":null,"messages":[null,[],"x"],"max_tokens":3,"tools":[{}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		for path, k := range kinds {
-			q, bad := parse(path, k, []byte(body))
+			q, bad := parse(path, k, []byte(body), "")
 			if bad != "" {
 				continue
 			}

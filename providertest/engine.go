@@ -1,6 +1,10 @@
 package providertest
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // price is what a call weighs before any rule is applied, in tokens.
 type price struct {
@@ -8,35 +12,61 @@ type price struct {
 	prompt   int64 // prompt as it is
 	cap      int64 // output the call may have
 	output   int64 // output it has
-	produces bool  // whether it has output at all (embeddings do not)
+	reserve  int64 // what Beyond charges for it on arrival
+	cached   int64 // of prompt, from a cache
+	jitter   int64 // percent, added to what is charged
+	model    string
+	produces bool // whether it has output at all (embeddings do not)
 }
 
 // tokens is an amount charged to the token limits.
 type tokens struct{ in, out int64 }
 
-// onArrival is what rule c charges when the call comes.
-func (c Charge) onArrival(p price) tokens {
-	switch c {
+// onArrival is what is charged when a call comes.
+func (o *Options) onArrival(p price) tokens {
+	t := tokens{in: p.estimate, out: p.cap}
+	switch o.Charge {
 	case Actual:
-		return tokens{in: p.prompt}
+		t = tokens{in: o.billed(p)}
 	case PromptOnly:
-		return tokens{in: p.estimate}
+		t = tokens{in: p.estimate}
 	case Larger:
-		return tokens{in: p.estimate, out: max(0, p.cap-p.estimate)}
+		t = tokens{in: p.estimate, out: max(0, p.cap-p.estimate)}
+	case Beyond:
+		t = tokens{in: p.estimate, out: p.reserve}
+	case Afterwards:
+		t = tokens{}
 	}
-	return tokens{in: p.estimate, out: p.cap}
+	return t.jittered(p.jitter)
 }
 
-// inTheEnd is what rule c has charged when the call is over.
-func (c Charge) inTheEnd(p price, factor int64) tokens {
-	if c == Actual || c == Settle {
-		return tokens{in: p.prompt, out: p.output * factor}
+// inTheEnd is what has been charged when the call is over.
+func (o *Options) inTheEnd(p price) tokens {
+	switch o.Charge {
+	case Actual, Settle, Afterwards:
+		return tokens{in: o.billed(p), out: p.output * o.OutputFactor}.jittered(p.jitter)
+	case Beyond:
+		return tokens{in: p.estimate, out: max(p.reserve, p.output*o.OutputFactor)}.jittered(p.jitter)
 	}
-	return c.onArrival(p)
+	return o.onArrival(p)
+}
+
+// billed is the part of the actual prompt that counts.
+func (o *Options) billed(p price) int64 {
+	if o.CachedFree {
+		return p.prompt - p.cached
+	}
+	return p.prompt
+}
+
+// jittered is t changed by that many percent.
+func (t tokens) jittered(percent int64) tokens {
+	return tokens{t.in * (100 + percent) / 100, t.out * (100 + percent) / 100}
 }
 
 // limit is one enforced limit: a gauge, and how it sees a call.
 type limit struct {
+	model  string // whose limit it is; "" is the account's
 	name   string // "requests", "requests per day", "tokens", "input", "output"
 	per    string // as refusals call it
 	value  int64  // units per window
@@ -54,6 +84,7 @@ type engine struct {
 
 	halved   bool
 	inFlight int64
+	others   []traffic
 
 	coolUntil int64 // end of the cool-down
 	coolNext  int64 // length of the next one, ns
@@ -61,7 +92,11 @@ type engine struct {
 
 func newEngine(o Options, start time.Time) *engine {
 	e := &engine{o: o, wall: start.UnixNano(), halved: o.HalveAfter == 0, coolNext: int64(o.Penalty)}
-	e.set(0, o.Limits)
+	e.o.ModelLimits = nil
+	e.set(0, "", o.Limits)
+	for _, model := range slices.Sorted(maps.Keys(o.ModelLimits)) {
+		e.set(0, model, o.ModelLimits[model])
+	}
 	for _, l := range e.limits {
 		// Rounded up, so that "all spent" leaves nothing behind.
 		holds := l.gauge.holds(0)
@@ -77,12 +112,27 @@ func newEngine(o Options, start time.Time) *engine {
 	return e
 }
 
-// set puts new limits in force at an instant. A limit that is new starts with
-// nothing charged.
-func (e *engine) set(at int64, l Limits) {
-	e.o.Limits = l
-	old := e.limits
+// set puts new limits of a model, or of the account, in force at an instant. A
+// limit that is new starts with nothing charged.
+func (e *engine) set(at int64, model string, l Limits) {
+	if model == "" {
+		e.o.Limits = l
+	} else {
+		if e.o.ModelLimits == nil {
+			e.o.ModelLimits = make(map[string]Limits)
+		}
+		e.o.ModelLimits[model] = l
+	}
+	var old []*limit
+	kept := e.limits
 	e.limits = nil
+	for _, l := range kept {
+		if l.model == model {
+			old = append(old, l)
+		} else {
+			e.limits = append(e.limits, l)
+		}
+	}
 	request := func(n int64, _ tokens) int64 { return n }
 	for _, w := range []limit{
 		{name: "requests", per: "requests per min (RPM)", value: l.RPM, window: minute, units: request},
@@ -97,6 +147,7 @@ func (e *engine) set(at int64, l Limits) {
 		if w.value == 0 {
 			continue
 		}
+		w.model = model
 		for _, was := range old {
 			if was.name == w.name {
 				was.gauge.set(at, w.value)
@@ -124,32 +175,77 @@ func (e *engine) newGauge(l limit) gauge {
 	}
 	switch algorithm {
 	case FixedMinute:
-		return &fixed{limit: l.value, window: l.window, start: e.wall}
+		return &fixed{limit: l.value, window: l.window, start: e.origin(), first: e.o.Phase == FirstCall}
+	case WeightedMinutes:
+		return &weighted{limit: l.value, window: l.window, start: e.origin(), first: e.o.Phase == FirstCall, edge: e.o.EdgeReset}
 	case SlidingMinute:
 		return &sliding{limit: l.value, window: l.window}
 	case Slices:
-		return &slices{limit: l.value, window: l.window, slice: int64(e.o.Slice), start: e.wall}
+		return &sliced{limit: l.value, window: l.window, slice: int64(e.o.Slice), start: e.wall}
 	}
 	return newBucket(l.value, l.window, capacity, e.o.Oversize)
 }
 
-// advance brings what depends on time alone up to an instant.
+// origin is the wall clock that windows are counted on.
+func (e *engine) origin() int64 {
+	if e.o.Phase == OwnPhase {
+		return e.wall - int64(e.o.PhaseOffset)
+	}
+	return e.wall
+}
+
+// next is the instant of the next change that time alone brings, or never.
+func (e *engine) next() int64 {
+	at := int64(never)
+	if !e.halved {
+		at = int64(e.o.HalveAfter)
+	}
+	for i := range e.others {
+		at = min(at, e.others[i].next)
+	}
+	return at
+}
+
+// advance brings what depends on time alone up to an instant, in order.
 func (e *engine) advance(at int64) {
-	if !e.halved && at >= int64(e.o.HalveAfter) {
-		e.halved = true
-		e.set(int64(e.o.HalveAfter), e.o.Limits.halved())
+	for {
+		next := e.next()
+		if next > at || next == never {
+			return
+		}
+		if !e.halved && next == int64(e.o.HalveAfter) {
+			e.halved = true
+			for model, l := range e.o.ModelLimits {
+				e.set(next, model, l.halved())
+			}
+			e.set(next, "", e.o.Limits.halved())
+		}
+		for i := range e.others {
+			if e.others[i].next == next {
+				e.others[i].call(e)
+			}
+		}
 	}
 }
 
 // need is what limit l must have room for to let the call in.
 func (e *engine) need(l *limit, p price) int64 {
-	t := e.o.Charge.onArrival(p)
-	n := l.units(1, t)
-	if e.o.Charge == Actual && p.produces && n == 0 {
-		n = 1 // its output will be charged here: there must be something left
+	if n := l.units(1, e.o.onArrival(p)); n > 0 {
+		return n
 	}
-	return n
+	// What will be charged here at the end: there must be something left.
+	var later tokens
+	if p.produces && (e.o.Charge == Actual || e.o.Charge == Afterwards) {
+		later.out = 1
+	}
+	if e.o.Charge == Afterwards {
+		later.in = 1
+	}
+	return min(1, l.units(0, later))
 }
+
+// judges says whether l is a limit of the model.
+func (l *limit) judges(model string) bool { return l.model == "" || l.model == model }
 
 // A verdict is why a call may not go now. The zero verdict admits.
 type verdict struct {
@@ -174,6 +270,9 @@ func (e *engine) judge(at int64, p price) verdict {
 		// so the limits are asked again at the instant found.
 		w := v
 		for _, l := range e.limits {
+			if !l.judges(p.model) {
+				continue
+			}
 			n := e.need(l, p)
 			if n == 0 {
 				continue
@@ -198,18 +297,20 @@ func (e *engine) judge(at int64, p price) verdict {
 
 // admit charges a call that judge let in.
 func (e *engine) admit(at int64, p price) {
-	t := e.o.Charge.onArrival(p)
+	t := e.o.onArrival(p)
 	for _, l := range e.limits {
-		l.gauge.take(at, l.units(1, t))
+		if l.judges(p.model) {
+			l.gauge.take(at, l.units(1, t))
+		}
 	}
 	e.inFlight++
 	e.coolNext = int64(e.o.Penalty)
 }
 
 // refuse does what a refusal costs, and returns the requests charged.
-func (e *engine) refuse(at int64, v *verdict) (requests int64) {
+func (e *engine) refuse(at int64, model string, v *verdict) (requests int64) {
 	if e.o.RefusedCount {
-		requests = e.chargeRefused(at)
+		requests = e.chargeRefused(at, model)
 	}
 	if e.o.Penalty > 0 {
 		e.coolUntil = max(e.coolUntil, at+e.coolNext)
@@ -223,14 +324,16 @@ func (e *engine) refuse(at int64, v *verdict) (requests int64) {
 
 // chargeRefused charges one request to the request limits, unless one of them
 // already owes a whole window.
-func (e *engine) chargeRefused(at int64) int64 {
+func (e *engine) chargeRefused(at int64, model string) int64 {
 	for _, l := range e.limits {
-		if l.units(1, tokens{}) == 1 && l.gauge.level(at) <= -l.value {
+		if l.judges(model) && l.units(1, tokens{}) == 1 && l.gauge.level(at) <= -l.value {
 			return 0
 		}
 	}
 	for _, l := range e.limits {
-		l.gauge.take(at, l.units(1, tokens{}))
+		if l.judges(model) {
+			l.gauge.take(at, l.units(1, tokens{}))
+		}
 	}
 	return 1
 }
@@ -239,14 +342,14 @@ func (e *engine) chargeRefused(at int64) int64 {
 // charged in all. A call that failed keeps what was charged on arrival.
 func (e *engine) finish(at, stamp int64, p price, failed bool) tokens {
 	e.inFlight--
-	before := e.o.Charge.onArrival(p)
+	before := e.o.onArrival(p)
 	if failed {
 		return before
 	}
-	after := e.o.Charge.inTheEnd(p, e.o.OutputFactor)
+	after := e.o.inTheEnd(p)
 	diff := tokens{after.in - before.in, after.out - before.out}
 	for _, l := range e.limits {
-		if n := l.units(0, diff); n != 0 {
+		if n := l.units(0, diff); n != 0 && l.judges(p.model) {
 			l.gauge.correct(at, stamp, n)
 		}
 	}

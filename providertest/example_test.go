@@ -64,3 +64,40 @@ func ExampleIdealSeconds() {
 	fmt.Println(seconds, err)
 	// Output: 120 <nil>
 }
+
+// A test of a client in another language or process needs an address.
+func ExampleProvider_Listen() {
+	p, _ := providertest.New(providertest.Options{Key: "test-key"})
+	url, stop, err := p.Listen()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+	res, err := http.Get(url + "/v1/models") // export OPENAI_BASE_URL=url/v1
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	res.Body.Close()
+	fmt.Println(res.StatusCode, "without the key")
+	// Output: 401 without the key
+}
+
+func ExamplePresetNamed() {
+	preset, _ := providertest.PresetNamed("mistral")
+	p, _ := providertest.New(preset.Options(providertest.Limits{RPM: 60, TPM: 500_000}))
+	client := &http.Client{Transport: p.RoundTripper()}
+	res, err := client.Post("http://box/v1/chat/completions", "application/json",
+		strings.NewReader(`{"model":"mistral-small","messages":[{"role":"user","content":"Hello"}]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	res.Body.Close()
+	fmt.Println("remaining:", res.Header.Get("X-Ratelimit-Remaining-Tokens-Minute"), "of", res.Header.Get("X-Ratelimit-Limit-Tokens-Minute"))
+	fmt.Println("reset:", len(res.Header.Values("X-Ratelimit-Reset-Tokens-Minute")), "fields")
+	// Output:
+	// remaining: 499980 of 500000
+	// reset: 0 fields
+}

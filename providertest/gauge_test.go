@@ -184,12 +184,12 @@ func TestWindowsAgainstSums(t *testing.T) {
 		}{
 			"fixed":   {&fixed{limit: limit, window: minute, start: start}, &model{inside: sameOf(minute)}},
 			"sliding": {&sliding{limit: limit, window: minute}, &model{inside: func(a, b int64) bool { return b-a < minute }}},
-			"slices": {&slices{limit: limit, window: minute, slice: sec, start: start}, &model{inside: sameOf(sec),
+			"slices": {&sliced{limit: limit, window: minute, slice: sec, start: start}, &model{inside: sameOf(sec),
 				limit: func(now int64) int64 {
 					k := (start + now) / sec % 60
 					return limit*(k+1)/60 - limit*k/60
 				}}},
-			"slices of 10 s": {&slices{limit: limit, window: minute, slice: 10 * sec, start: start}, &model{inside: sameOf(10 * sec),
+			"slices of 10 s": {&sliced{limit: limit, window: minute, slice: 10 * sec, start: start}, &model{inside: sameOf(10 * sec),
 				limit: func(now int64) int64 {
 					k := (start + now) / (10 * sec) % 6
 					return limit*(k+1)/6 - limit*k/6
@@ -284,11 +284,11 @@ func TestBoundaries(t *testing.T) {
 		{"sliding leaves after a minute", &sliding{limit: 5, window: minute}, []charged{{7, 5}}, 8, 1, minute - 1},
 		{"sliding at the minute", &sliding{limit: 5, window: minute}, []charged{{7, 5}}, 7 + minute, 5, 0},
 		{"sliding waits for enough", &sliding{limit: 5, window: minute}, []charged{{0, 2}, {5, 1}, {9, 2}}, 10, 3, 5 + minute - 10},
-		{"slices of 60 000", &slices{limit: 60_000, window: minute, slice: sec, start: start}, []charged{{0, 1000}}, 0, 1, sec},
-		{"slices above a share", &slices{limit: 60_000, window: minute, slice: sec, start: start}, nil, 0, 1001, never},
+		{"slices of 60 000", &sliced{limit: 60_000, window: minute, slice: sec, start: start}, []charged{{0, 1000}}, 0, 1, sec},
+		{"slices above a share", &sliced{limit: 60_000, window: minute, slice: sec, start: start}, nil, 0, 1001, never},
 		// 90 a minute: shares 1, 2, 1, 2; at :30 the share is 1.
-		{"slices uneven", &slices{limit: 90, window: minute, slice: sec, start: start}, nil, 0, 2, sec},
-		{"slices of few", &slices{limit: 1, window: minute, slice: sec, start: start}, nil, 0, 1, 29 * sec},
+		{"slices uneven", &sliced{limit: 90, window: minute, slice: sec, start: start}, nil, 0, 2, sec},
+		{"slices of few", &sliced{limit: 1, window: minute, slice: sec, start: start}, nil, 0, 1, 29 * sec},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, take := range c.takes {

@@ -13,6 +13,9 @@ type Cost struct {
 	Estimate int64         // prompt as the provider estimates it; zero is Prompt
 	Cap      int64         // output cap over all choices, as charged
 	Output   int64         // output over all choices
+	Reserve  int64         // what Beyond charges for it on arrival
+	Cached   int64         // of Prompt, from a cache
+	Model    string        // for Options.ModelLimits
 	Choices  int64         // zero is 1
 	// NoOutput marks a call that cannot have output, such as embeddings.
 	NoOutput bool
@@ -42,16 +45,18 @@ func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, erro
 		return nil, err
 	}
 	e := newEngine(o, start)
+	e.others = newTraffic(o.Others, o.accounts()[0].Name, true)
 	times := make([]time.Duration, 0, len(calls))
 	var running endings
 	now := int64(0)
 	for i, c := range calls {
-		p := price{estimate: c.Estimate, prompt: c.Prompt, cap: c.Cap, output: c.Output, produces: !c.NoOutput}
+		p := price{model: c.Model, estimate: c.Estimate, prompt: c.Prompt, cap: c.Cap, output: c.Output,
+			reserve: c.Reserve, cached: c.Cached, produces: !c.NoOutput}
 		if p.estimate == 0 {
 			p.estimate = p.prompt
 		}
-		if min(p.estimate, p.prompt, p.cap, p.output, c.Choices, int64(c.At)) < 0 || c.At > time.Duration(100*day) || max(p.estimate, p.prompt, p.cap, p.output) > maxTokens {
-			return nil, fmt.Errorf("provider: call %d costs %+v: want 0 to %d tokens", i, c, maxTokens)
+		if min(p.estimate, p.prompt, p.cap, p.output, c.Reserve, c.Cached, c.Choices, int64(c.At)) < 0 || c.At > time.Duration(100*day) || max(p.estimate, p.prompt, p.cap, p.output, p.reserve) > maxTokens || c.Cached > c.Prompt {
+			return nil, fmt.Errorf("providertest: call %d costs %+v: want 0 to %d tokens", i, c, maxTokens)
 		}
 		for {
 			e.advance(now)
@@ -70,18 +75,15 @@ func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, erro
 				if v.reason != "in flight" && v.wait != never {
 					next = now + v.wait
 				}
-				if next == never && len(running) == 0 && e.halved {
-					return nil, fmt.Errorf("provider: call %d (%+v) can never be admitted: %s", i, c, v.reason)
+				if next == never && len(running) == 0 && e.halved || now > 400*day {
+					return nil, fmt.Errorf("providertest: call %d (%+v) can never be admitted: %s", i, c, v.reason)
 				}
 			}
 			// Whatever ends, or halves, before the wait is over may change it.
 			if len(running) > 0 {
 				next = min(next, running[0].at)
 			}
-			if !e.halved {
-				next = min(next, int64(o.HalveAfter))
-			}
-			now = next
+			now = min(next, e.next())
 		}
 		e.admit(now, p)
 		times = append(times, time.Duration(now))

@@ -29,6 +29,7 @@ type Entry struct {
 	End     time.Duration // when it was over, since the start
 	Path    string
 	Model   string
+	Account string // name of one of Options.Accounts, "" if there are none
 	Stream  bool
 	Status  int // sent; 0 when no answer was begun
 	Outcome Outcome
@@ -69,6 +70,9 @@ type Stats struct {
 	// beyond.
 	PeakRequests int64
 	PeakTokens   int64
+	// Others and OthersRefused count the calls of Options.Others, which are
+	// nowhere else.
+	Others, OthersRefused int64
 	// Dropped is how many entries the ledger has forgotten.
 	Dropped int64
 }
@@ -100,7 +104,13 @@ func (p *Provider) Stats() Stats {
 	defer p.mu.Unlock()
 	p.now()
 	s := p.stats
-	s.InFlight = p.engine.inFlight
+	for _, e := range p.engines {
+		s.InFlight += e.inFlight
+		for _, t := range e.others {
+			s.Others += t.admitted
+			s.OthersRefused += t.refused
+		}
+	}
 	return s
 }
 
@@ -108,17 +118,38 @@ func (p *Provider) Stats() Stats {
 // instant (included) to another (excluded). Arrival charges count when the
 // call came, corrections when it ended. ok is false when the span is empty or
 // the ledger has forgotten entries of it.
+//
+// It speaks of Options.Limits, of the first account.
 func (p *Provider) QuotaUsed(from, to time.Time) (q Quota, ok bool) {
+	return p.QuotaUsedBy("", "", from, to)
+}
+
+// QuotaUsedBy is QuotaUsed for an account ("" is the first) and for the limits
+// of a model ("" is those of the account, over all models).
+func (p *Provider) QuotaUsedBy(account, model string, from, to time.Time) (q Quota, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now()
 	a, b := from.Sub(p.start), to.Sub(p.start)
+	e := 0
+	for i, known := range p.o.accounts() {
+		if account != "" && known.Name == account {
+			e = i
+		}
+	}
+	name := p.o.accounts()[e].Name
+	if account != "" && name != account {
+		return Quota{}, false
+	}
 	if a >= b || p.forgotten >= a && p.stats.Dropped > 0 {
 		return Quota{}, false
 	}
 	var requests int64
 	var t tokens
 	for _, e := range p.ledger {
+		if e.Account != name || model != "" && e.Model != model {
+			continue
+		}
 		if a <= e.Since && e.Since < b {
 			requests += e.Requests
 			t.in, t.out = t.in+e.Arrival.Input, t.out+e.Arrival.Output
@@ -128,7 +159,10 @@ func (p *Provider) QuotaUsed(from, to time.Time) (q Quota, ok bool) {
 			t.out += e.Settled.Output - e.Arrival.Output
 		}
 	}
-	for _, l := range p.engine.limits {
+	for _, l := range p.engines[e].limits {
+		if l.model != model {
+			continue
+		}
 		allowed := float64(l.value) * float64(b-a) / float64(l.window)
 		share := float64(l.units(requests, t)) / allowed
 		switch l.name {

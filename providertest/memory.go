@@ -33,7 +33,7 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if req.URL == nil {
 		body.Close()
-		return nil, errors.New("provider: request has no URL")
+		return nil, errors.New("providertest: request has no URL")
 	}
 	caller := req.Context()
 	if err := caller.Err(); err != nil {

@@ -113,7 +113,7 @@ func (l *limit) largest(at int64) int64 {
 		if g.oversize {
 			return l.value
 		}
-	case *slices:
+	case *sliced:
 		return g.largest()
 	}
 	return l.gauge.holds(at)

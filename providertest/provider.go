@@ -15,10 +15,11 @@ type Provider struct {
 
 	mu        sync.Mutex
 	closed    bool
-	engine    *engine
-	last      int64 // latest instant seen, ns since start
+	engines   []*engine // one for each account
+	last      int64     // latest instant seen, ns since start
 	script    []Step
 	draws     map[uint64]uint64 // hash of a body: how many were admitted
+	travels   map[uint64]uint64 // hash of a body: how many came
 	number    int64
 	stats     Stats
 	ledger    []*Entry // a ring, the oldest at index oldest
@@ -38,14 +39,32 @@ func New(o Options) (*Provider, error) {
 		return nil, err
 	}
 	start := time.Now()
-	return &Provider{
+	p := &Provider{
 		o:         o,
 		start:     start,
 		done:      make(chan struct{}),
-		engine:    newEngine(o, start),
 		draws:     make(map[uint64]uint64),
+		travels:   make(map[uint64]uint64),
 		forgotten: -1,
-	}, nil
+	}
+	for i, a := range o.accounts() {
+		own := o
+		if a.Limits != (Limits{}) {
+			own.Limits = a.Limits
+		}
+		e := newEngine(own, start)
+		e.others = newTraffic(o.Others, a.Name, i == 0)
+		p.engines = append(p.engines, e)
+	}
+	return p, nil
+}
+
+// accounts is Options.Accounts, or the only account there is, without a name.
+func (o *Options) accounts() []Account {
+	if len(o.Accounts) == 0 {
+		return []Account{{Key: o.Key}}
+	}
+	return o.Accounts
 }
 
 // Start is the instant that Entry.Since counts from.
@@ -62,31 +81,39 @@ func (p *Provider) Close() {
 	}
 }
 
-// SetLimits puts new limits in force now. What was charged stays charged; a
-// limit that was not there before starts unspent. The error names the field
-// that is wrong, and changes nothing.
-func (p *Provider) SetLimits(l Limits) error {
+// SetLimits puts new limits of every account in force now. What was charged
+// stays charged; a limit that was not there before starts unspent. The error
+// names the field that is wrong, and changes nothing.
+func (p *Provider) SetLimits(l Limits) error { return p.SetModelLimits("", l) }
+
+// SetModelLimits is SetLimits for Options.ModelLimits of one model.
+func (p *Provider) SetModelLimits(model string, l Limits) error {
 	if err := l.check(); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.engine.set(p.now(), l)
+	now := p.now()
+	for _, e := range p.engines {
+		e.set(now, model, l)
+	}
 	return nil
 }
 
-// Limits is what is in force now.
+// Limits is what is in force now, for the first account.
 func (p *Provider) Limits() Limits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now()
-	return p.engine.o.Limits
+	return p.engines[0].o.Limits
 }
 
 // now is the instant, read under the lock so that it never goes back, with
 // all that depends on time alone brought up to it.
 func (p *Provider) now() int64 {
 	p.last = max(p.last, int64(time.Since(p.start)))
-	p.engine.advance(p.last)
+	for _, e := range p.engines {
+		e.advance(p.last)
+	}
 	return p.last
 }

@@ -189,10 +189,10 @@ func TestChargeRules(t *testing.T) {
 				// The gauge says the same as the ledger: what is left is what
 				// was there, less what was charged.
 				var left int64
-				for _, l := range p.engine.limits {
+				for _, l := range p.engines[0].limits {
 					left += l.gauge.level(p.last)
 				}
-				want := int64(6000)*int64(len(p.engine.limits)) - c.settled.Total()
+				want := int64(6000)*int64(len(p.engines[0].limits)) - c.settled.Total()
 				if left != want {
 					t.Errorf("rule %d: %d left, want %d", c.charge, left, want)
 				}
@@ -219,7 +219,7 @@ func TestRefusedCount(t *testing.T) {
 		}
 		time.Sleep(4*time.Second - 1)
 		p.mu.Lock()
-		wait := p.engine.judge(p.now(), price{}).wait
+		wait := p.engines[0].judge(p.now(), price{}).wait
 		p.mu.Unlock()
 		if wait != 1 {
 			t.Errorf("wait %d, want 1", wait)
@@ -339,7 +339,7 @@ func TestLimitsChange(t *testing.T) {
 			t.Fatalf("limits %+v, want %+v", got, want)
 		}
 		// 10 s at 600 a minute and 10 s at 300.
-		if got := p.engine.limits[1].gauge.level(p.last); got != 150 {
+		if got := p.engines[0].limits[1].gauge.level(p.last); got != 150 {
 			t.Errorf("level %d, want 150", got)
 		}
 		if err := p.SetLimits(Limits{TPM: -1}); err == nil || !strings.Contains(err.Error(), "TPM") || p.Limits().TPM != 300 {

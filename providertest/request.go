@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -88,12 +89,30 @@ type wire struct {
 	EncodingFormat string `json:"encoding_format"`
 }
 
-// parse reads a body. bad is what the caller of the API is told is wrong with
+// endpoint is the path without what providers put before it ("/openai", as
+// Groq and Azure do), and the model that a deployment's path names.
+func endpoint(path string) (known, model string) {
+	rest, ok := strings.CutPrefix(path, "/openai")
+	if !ok {
+		return path, ""
+	}
+	if deployed, ok := strings.CutPrefix(rest, "/deployments/"); ok {
+		model, rest, _ = strings.Cut(deployed, "/")
+		return "/v1/" + rest, model
+	}
+	return rest, ""
+}
+
+// parse reads a body. The model is that of the path if the body names none.
+// bad is what the caller of the API is told is wrong with
 // it, "" if nothing is.
-func parse(path string, k kind, body []byte) (q inquiry, bad string) {
+func parse(path string, k kind, body []byte, deployment string) (q inquiry, bad string) {
 	var w wire
 	if err := json.Unmarshal(body, &w); err != nil {
 		return q, "We could not parse the JSON body of your request: " + err.Error()
+	}
+	if w.Model == "" {
+		w.Model = deployment
 	}
 	q = inquiry{kind: k, choices: 1, stream: w.Stream}
 	p := &q.prompt

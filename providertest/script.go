@@ -83,7 +83,7 @@ type Step struct {
 func (p *Provider) Script(steps ...Step) {
 	for _, s := range steps {
 		if s.Kind < 0 || s.Kind >= kindsEnd {
-			panic("provider: Step.Kind is unknown")
+			panic("providertest: Step.Kind is unknown")
 		}
 	}
 	p.mu.Lock()

@@ -21,9 +21,10 @@ func (c *exchange) finish(o Outcome, produced int64) {
 	defer p.mu.Unlock()
 	now := p.now()
 	c.price.output = produced
-	t := p.engine.finish(now, c.stamp, c.price, o == Failed)
+	t := c.engine.finish(now, c.stamp, c.price, o == Failed)
 	e := c.live
-	e.Outcome, e.End, e.Produced, e.Settled = o, time.Duration(now), produced, Tokens{t.in, t.out}
+	c.settled = Tokens{t.in, t.out}
+	e.Outcome, e.End, e.Produced, e.Settled = o, time.Duration(now), produced, c.settled
 	p.countLocked(e)
 }
 
@@ -79,6 +80,11 @@ func (c *exchange) run() {
 		c.gone(c.producedBy(timing))
 	}
 	body := c.body()
+	c.read(ReadAtAnswer)
+	if c.step.Kind != Truncate {
+		c.finish(Served, c.output())
+		c.read(ReadAtEnd)
+	}
 	c.header("application/json")
 	if c.step.Kind == Gzip {
 		body = zip(body)
@@ -94,7 +100,6 @@ func (c *exchange) run() {
 		flush(c.w)
 		panic(errCut)
 	}
-	c.finish(Served, c.output())
 	c.w.WriteHeader(200)
 	c.w.Write(body)
 }
@@ -117,6 +122,7 @@ func (c *exchange) serveStream(t Timing) {
 	if c.pause(t.FirstByte) != nil {
 		c.gone(0)
 	}
+	c.read(ReadAtAnswer, ReadAtEnd)
 	c.header("text/event-stream; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-cache")
 	var out io.Writer = c.w
@@ -200,7 +206,10 @@ func (c *exchange) header(contentType string) {
 		name = "Request-Id"
 	}
 	h.Set(name, "req_box"+strconv.FormatInt(number, 10))
-	c.p.rateHeaders(h, c.stamp, c.readings)
+	c.p.rateHeaders(h, c.readAt, c.readings)
+	if c.p.o.Dialect == MistralHeaders && c.finished {
+		h.Set("X-Ratelimit-Tokens-Query-Cost", strconv.FormatInt(c.settled.Total(), 10))
+	}
 }
 
 // stepHeaders sets the step's header over everything.
