@@ -78,10 +78,8 @@ func viewOf(s meter.State) view {
 	for _, b := range s.Budgets {
 		waiting += b.Waiting
 		flight += b.InFlight
-		all.Reserved.Input += b.Reserved.Input
-		all.Reserved.Output += b.Reserved.Output
-		all.Charged.Input += b.Charged.Input
-		all.Charged.Output += b.Charged.Output
+		all.Estimated.Input += b.Estimated.Input
+		all.Estimated.Output += b.Estimated.Output
 		all.Used.Input += b.Used.Input
 		all.Used.Output += b.Used.Output
 		all.Settled += b.Settled
@@ -137,14 +135,8 @@ func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 		out.Flight += " of " + meter.Number(s.MaxInFlight)
 	}
 	if p := s.Pause; p != nil {
-		by := "the provider refused a call and asked for it"
-		if p.By != "provider" && p.By != "" {
-			by = p.By + " asked for it"
-		}
-		if p.Why != "" {
-			by += ": " + p.Why
-		}
-		out.Pause = fmt.Sprintf("Paused for %s more, until %s: %s.", meter.Short(p.Until.Sub(at)), p.Until.Format("15:04:05"), by)
+		text := p.Say(at)
+		out.Pause = strings.ToUpper(text[:1]) + text[1:] + "."
 	}
 	for _, l := range s.Limits {
 		out.Limits = append(out.Limits, gaugeOf(l))
@@ -234,8 +226,8 @@ func tiles(minute, past []meter.Second, waiting, flight int64, all *meter.Counts
 	}
 	estimate, note := "unknown", "no answer has reported its usage yet"
 	if all.Reported > 0 && all.Used.Sum() > 0 {
-		estimate = fmt.Sprintf("%+.0f %%", (float64(all.Charged.Sum())/float64(all.Used.Sum())-1)*100)
-		note = fmt.Sprintf("%s charged, %s reported", meter.Number(all.Charged.Sum()), meter.Number(all.Used.Sum()))
+		estimate = fmt.Sprintf("%+.0f %%", (float64(all.Estimated.Sum())/float64(all.Used.Sum())-1)*100)
+		note = fmt.Sprintf("%s tokens estimated, %s used", meter.Number(all.Estimated.Sum()), meter.Number(all.Used.Sum()))
 	}
 	return []tile{
 		{"Waiting", meter.Number(waiting), "calls in the line now"},
@@ -244,7 +236,7 @@ func tiles(minute, past []meter.Second, waiting, flight int64, all *meter.Counts
 		{"In flight", meter.Number(flight), "calls under way"},
 		{"Pacing", pace, "of the last minute somebody waited"},
 		{"429 answers", meter.Number(refused), "in the last five minutes"},
-		{"Charged against used", estimate, note},
+		{"Estimate against use", estimate, note},
 	}
 }
 
@@ -283,9 +275,9 @@ func charts(past []meter.Second) []graph {
 			series{"asked", "two", func(s *meter.Second) int64 { return s.Queued }},
 			series{"admitted", "one", func(s *meter.Second) int64 { return s.Admitted }}),
 		graphOf(past, "Waiting", "calls", series{"in the line", "one", func(s *meter.Second) int64 { return s.Waiting }}),
-		graphOf(past, "Settled tokens", "a second",
-			series{"estimated", "two", func(s *meter.Second) int64 { return s.Reserved }},
-			series{"charged", "one", func(s *meter.Second) int64 { return s.Charged }}),
+		graphOf(past, "Tokens of settled calls", "a second",
+			series{"estimated", "two", func(s *meter.Second) int64 { return s.Estimated }},
+			series{"used", "one", func(s *meter.Second) int64 { return s.Used }}),
 		graphOf(past, "Refused", "a second",
 			series{"429 from the provider", "bad", func(s *meter.Second) int64 { return s.RateLimited }},
 			series{"by the limiter", "two", func(s *meter.Second) int64 { return s.Refused }}),

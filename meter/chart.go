@@ -11,9 +11,9 @@ type Second struct {
 	Settled     int64   `json:"settled"`     // calls that were over
 	RateLimited int64   `json:"rateLimited"` // answers with 429
 	Waiting     int64   `json:"waiting"`     // most calls in the line at once
-	Reserved    int64   `json:"reserved"`    // tokens of admitted calls, as estimated
 	Charged     int64   `json:"charged"`     // tokens of settled calls, as the ledger keeps them
-	Used        int64   `json:"used"`        // tokens of settled calls, as reported
+	Estimated   int64   `json:"estimated"`   // tokens of calls that reported their usage, as estimated
+	Used        int64   `json:"used"`        // the same, as reported
 	Waits       float64 `json:"waits"`       // seconds that the admitted ones waited, in all
 	Paced       float64 `json:"paced"`       // share of the second in which somebody waited; 0 for the present one
 }

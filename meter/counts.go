@@ -15,10 +15,12 @@ type Counts struct {
 	Attempts [Outcomes]int64 `json:"attempts"` // on the wire; index is an Outcome
 
 	// Tokens of settled calls.
-	Reserved Tokens `json:"reserved"` // as estimated, the output cap included where it is reserved
-	Charged  Tokens `json:"charged"`  // as the ledger keeps them
-	Used     Tokens `json:"used"`     // as the answers report them
-	Cached   int64  `json:"cached"`   // of Used.Input, read from the provider's cache
+	Charged Tokens `json:"charged"` // as the ledger keeps them
+
+	// Tokens of the calls that reported their usage.
+	Estimated Tokens `json:"estimated"` // as reserved for one attempt, the output cap included where that is reserved
+	Used      Tokens `json:"used"`      // as the answers report them
+	Cached    int64  `json:"cached"`    // of Used.Input, read from the provider's cache
 
 	Wait     Histogram `json:"-"` // seconds in the line, of admitted calls
 	Header   Histogram `json:"-"` // seconds from an attempt's start to its response header

@@ -259,7 +259,6 @@ func (m *Meter) granted(r *http.Request, wait time.Duration) {
 	}
 	p := m.charts.present()
 	p.Admitted++
-	p.Reserved += c.cost.Input + c.cost.Output
 	p.Waits += seconds(wait)
 }
 
@@ -338,20 +337,20 @@ func (m *Meter) settled(e transport.Settlement) {
 		if e.Complete {
 			n.Complete++
 		}
-		n.Reserved.Input += e.Reserved.Input
-		n.Reserved.Output += e.Reserved.Output
 		n.Charged.Input += e.Charged.Input
 		n.Charged.Output += e.Charged.Output
 		n.Duration.add(seconds(now - c.queued))
 		s.flight--
 		if e.Usage.Found {
 			n.Reported++
+			n.Estimated.Input += c.cost.Input
+			n.Estimated.Output += c.cost.Output
 			n.Used.Input += e.Usage.Input
 			n.Used.Output += e.Usage.Output
 			n.Cached += e.Usage.CachedInput
 			n.Input.add(float64(e.Usage.Input))
 			n.Output.add(float64(e.Usage.Output))
-			if e.Usage.Input > 0 && e.Reserved.Input > 0 {
+			if e.Usage.Input > 0 && c.cost.Input > 0 {
 				n.InputError.add(float64(c.cost.Input) / float64(e.Usage.Input))
 			}
 			if e.Usage.Output > 0 && c.cost.Output > 0 {
@@ -363,6 +362,7 @@ func (m *Meter) settled(e transport.Settlement) {
 	p.Settled++
 	p.Charged += e.Charged.Input + e.Charged.Output
 	if e.Usage.Found {
+		p.Estimated += c.cost.Input + c.cost.Output
 		p.Used += e.Usage.Input + e.Usage.Output
 	}
 	m.forget(e.Request, c)

@@ -28,20 +28,23 @@ func (m *Meter) Watch(name string, s Snapshotter) (stop func()) {
 
 // A Scope is the state of one scope of a budget.
 type Scope struct {
-	Budget      string  `json:"budget"`
-	Name        string  `json:"name"` // "" is the root
-	Limits      []Limit `json:"limits"`
-	Waiting     int64   `json:"waiting"`     // calls in the line
-	InFlight    int64   `json:"inFlight"`    // calls admitted and not ended
-	MaxInFlight int64   `json:"maxInFlight"` // 0 is unlimited
-	Pause       *Pause  `json:"pause"`       // nil: not paused
+	Budget      string        `json:"budget"`
+	Name        string        `json:"name"` // "" is the root
+	Limits      []Limit       `json:"limits"`
+	Waiting     int64         `json:"waiting"`     // calls in the line that take from it
+	Oldest      time.Duration `json:"oldest"`      // how long the first of them has waited
+	InFlight    int64         `json:"inFlight"`    // calls admitted and not ended
+	MaxInFlight int64         `json:"maxInFlight"` // 0 is unlimited
+	Pause       *Pause        `json:"pause"`       // nil: not paused
+	Served      limit.Cost    `json:"served"`      // what was admitted over all time, as settled so far
 }
 
 // A Pause is an order that nothing leaves.
 type Pause struct {
-	Until time.Time `json:"until"`
-	By    string    `json:"by"`  // who asked for it, as far as is known
-	Why   string    `json:"why"` // in their words, as far as is known
+	Until time.Time `json:"until"` // zero: until a probe succeeds
+	By    string    `json:"by"`    // who asked for it, as far as is known
+	Why   string    `json:"why"`   // in their words, as far as is known
+	Probe bool      `json:"probe"` // a single call is under way to find out
 }
 
 // A Limit is the state of one limit.
@@ -50,6 +53,7 @@ type Limit struct {
 	Unit     string        `json:"unit"`
 	Kind     string        `json:"kind"`     // the law: how the limit counts
 	N        int64         `json:"n"`        // units in a window
+	Wanted   int64         `json:"wanted"`   // the same as configured, 0 if it was learned
 	Window   time.Duration `json:"window"`   // nanoseconds
 	Capacity int64         `json:"capacity"` // most that may be there, units
 	Credit   int64         `json:"credit"`   // units there now; 0 in debt
@@ -62,20 +66,30 @@ func (l *Limit) PerSecond() float64 { return float64(l.N) / l.Window.Seconds() }
 
 // scopes is the one place that reads a limit.Snapshot.
 func scopes(budget string, s limit.Snapshot) []Scope {
-	root := Scope{
-		Budget: budget, Waiting: int64(s.Waiting), InFlight: int64(s.InFlight), MaxInFlight: int64(s.MaxInFlight),
+	out := make([]Scope, 0, 1+len(s.Scopes))
+	out = append(out, scope(budget, &s))
+	for i := range s.Scopes {
+		out = append(out, scope(budget, &s.Scopes[i]))
+	}
+	return out
+}
+
+func scope(budget string, s *limit.Snapshot) Scope {
+	out := Scope{
+		Budget: budget, Name: s.Scope, Waiting: int64(s.Waiting), Oldest: s.Oldest,
+		InFlight: int64(s.InFlight), MaxInFlight: int64(s.MaxInFlight), Served: s.Served,
 		Limits: make([]Limit, 0, len(s.Limits)),
 	}
-	if !s.PausedUntil.IsZero() {
-		root.Pause = &Pause{Until: s.PausedUntil, By: "provider"}
+	if !s.PausedUntil.IsZero() || s.Probing {
+		out.Pause = &Pause{Until: s.PausedUntil, By: s.PausedBy, Why: s.PausedWhy, Probe: s.Probing}
 	}
 	for _, l := range s.Limits {
-		root.Limits = append(root.Limits, Limit{
-			Name: l.Name, Unit: l.Unit.String(), Kind: "bucket", N: l.Rate.N, Window: l.Rate.Window,
+		out.Limits = append(out.Limits, Limit{
+			Name: l.Name, Unit: l.Unit.String(), Kind: "bucket", N: l.Rate.N, Wanted: l.Configured.Rate.N, Window: l.Rate.Window,
 			Capacity: l.Capacity, Credit: l.Credit, Debt: l.Debt, Waiting: l.Waiting,
 		})
 	}
-	return []Scope{root}
+	return out
 }
 
 // part is what a cost takes of a limit.

@@ -166,16 +166,7 @@ func why(at time.Time, budgets []Budget, line []Waiter) string {
 			if s.Pause == nil {
 				continue
 			}
-			text := fmt.Sprintf("%s is paused for %s more: ", scopeName(s), Short(s.Pause.Until.Sub(at)))
-			if s.Pause.By == "provider" || s.Pause.By == "" {
-				text += "the provider refused a call and asked for it"
-			} else {
-				text += s.Pause.By + " asked for it"
-			}
-			if s.Pause.Why != "" {
-				text += " (" + s.Pause.Why + ")"
-			}
-			return text + fmt.Sprintf(". %s.", waits(b.Waiting))
+			return fmt.Sprintf("%s is %s. %s.", scopeName(s), s.Pause.Say(at), waits(b.Waiting))
 		}
 	}
 	if waiting == 0 || len(line) == 0 {
@@ -202,6 +193,27 @@ func why(at time.Time, budgets []Budget, line []Waiter) string {
 		}
 	}
 	return text + "The next waits for " + first.For + "."
+}
+
+// Say describes a pause in words, such as "paused for 12 s more, because the
+// provider refused a call".
+func (p *Pause) Say(at time.Time) string {
+	text := "paused until a probe succeeds"
+	if d := p.Until.Sub(at); d > 0 {
+		text = fmt.Sprintf("paused for %s more", Short(d))
+	}
+	if p.Probe {
+		text += " (a probe is under way)"
+	}
+	switch {
+	case p.By == "" && p.Why == "":
+		return text + ", because the provider refused a call"
+	case p.Why == "":
+		return text + ", asked for by " + p.By
+	case p.By == "":
+		return text + ": " + p.Why
+	}
+	return text + ", asked for by " + p.By + ": " + p.Why
 }
 
 func waits(n int64) string {
