@@ -22,11 +22,8 @@ type Counts struct {
 	Used      Tokens `json:"used"`      // as the answers report them
 	Cached    int64  `json:"cached"`    // of Used.Input, read from the provider's cache
 
-	Wait     Histogram `json:"-"` // seconds in the line, of admitted calls
-	Header   Histogram `json:"-"` // seconds from an attempt's start to its response header
-	Duration Histogram `json:"-"` // seconds from the first attempt's turn to the settlement
-	Input    Histogram `json:"-"` // input tokens of a call, as reported
-	Output   Histogram `json:"-"` // output tokens of a call, as reported
+	Wait   Histogram `json:"-"` // seconds in the line, of admitted calls
+	Header Histogram `json:"-"` // seconds from an attempt's start to its response header
 
 	// What was reserved for what was reported, as a ratio, 1 is exact. Calls
 	// that reported none, or nothing of the kind, are not in it.
@@ -145,15 +142,14 @@ var (
 
 func newCounts() *Counts {
 	return &Counts{
-		Wait: newHistogram(waitBounds), Header: newHistogram(durationBounds), Duration: newHistogram(durationBounds),
-		Input: newHistogram(tokenBounds), Output: newHistogram(tokenBounds),
+		Wait: newHistogram(waitBounds), Header: newHistogram(durationBounds),
 		InputError: newHistogram(ratioBounds), OutputError: newHistogram(ratioBounds),
 	}
 }
 
 func (c *Counts) clone() Counts {
 	d := *c
-	for _, h := range []*Histogram{&d.Wait, &d.Header, &d.Duration, &d.Input, &d.Output, &d.InputError, &d.OutputError} {
+	for _, h := range []*Histogram{&d.Wait, &d.Header, &d.InputError, &d.OutputError} {
 		*h = h.clone()
 	}
 	return d

@@ -74,12 +74,16 @@ type budget struct {
 	doubted int64
 	paused  int64
 	asked   time.Duration // sum of the pauses
+
+	provider   string // as the GenAI conventions call it; of the first call's host
+	operations [operationNames]*operation
 }
 
 // call is a call between its first hook and its last.
 type call struct {
 	budget        *budget
 	tenant, scope *member
+	operation     *operation
 	cost          limit.Cost
 	queued        time.Duration // since Meter.base
 	admitted      bool
@@ -189,7 +193,7 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	}
 	m.free = c.after
 	weight := 1 + cost.Input + cost.Output
-	*c = call{budget: b, cost: cost, queued: now, tenant: m.tenants.of(tenant, weight, now)}
+	*c = call{budget: b, cost: cost, queued: now, tenant: m.tenants.of(tenant, weight, now), operation: b.operation(r)}
 	if m.o.Scope != nil {
 		c.scope = m.scopes.of(scope, weight, now)
 	}
@@ -339,7 +343,6 @@ func (m *Meter) settled(e transport.Settlement) {
 		}
 		n.Charged.Input += e.Charged.Input
 		n.Charged.Output += e.Charged.Output
-		n.Duration.add(seconds(now - c.queued))
 		s.flight--
 		if e.Usage.Found {
 			n.Reported++
@@ -348,8 +351,6 @@ func (m *Meter) settled(e transport.Settlement) {
 			n.Used.Input += e.Usage.Input
 			n.Used.Output += e.Usage.Output
 			n.Cached += e.Usage.CachedInput
-			n.Input.add(float64(e.Usage.Input))
-			n.Output.add(float64(e.Usage.Output))
 			if e.Usage.Input > 0 && c.cost.Input > 0 {
 				n.InputError.add(float64(c.cost.Input) / float64(e.Usage.Input))
 			}
@@ -358,6 +359,7 @@ func (m *Meter) settled(e transport.Settlement) {
 			}
 		}
 	}
+	c.operation.settled(e.Status, seconds(now-c.queued), e.Usage)
 	p := m.charts.present()
 	p.Settled++
 	p.Charged += e.Charged.Input + e.Charged.Output
