@@ -50,7 +50,7 @@ func (c *chart) present() *Second { return &c.ring[c.last%chartSeconds] }
 // since returns the seconds from t on, the present one last.
 func (c *chart) since(t int64) []Second {
 	t = max(t, c.last-chartSeconds+1, 0)
-	out := make([]Second, 0, c.last-t+1)
+	out := make([]Second, 0, max(0, c.last-t+1))
 	for ; t <= c.last; t++ {
 		out = append(out, c.ring[t%chartSeconds])
 	}
