@@ -55,7 +55,7 @@ func loopback(host string) bool {
 
 const (
 	every    = time.Second // how often the state is read
-	waiters  = 25          // of the line that are shown
+	waiters  = 12          // of the line that are shown
 	jsonLine = 1000        // of the line in state.json
 )
 

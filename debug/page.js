@@ -6,11 +6,20 @@
     link.textContent = text;
     link.className = state;
   }
+  var mood = "";
+  // Whoever listens hears the sentence when the state changes, not every second.
+  function tell() {
+    var why = document.querySelector(".why");
+    if (why.className === mood) { return; }
+    mood = why.className;
+    document.getElementById("said").textContent = why.querySelector(".said").textContent;
+  }
   function draw(parts) {
     for (var id in parts) {
       var part = document.getElementById(id);
       if (part) { part.innerHTML = parts[id]; }
     }
+    tell();
   }
   var source = new EventSource("events");
   source.onmessage = function (e) {

@@ -227,7 +227,7 @@ func tiles(minute, past []meter.Second, waiting, flight int64, all *meter.Counts
 	estimate, note := "unknown", "no answer has reported its usage yet"
 	if all.Reported > 0 && all.Used.Sum() > 0 {
 		estimate = fmt.Sprintf("%+.0f %%", (float64(all.Estimated.Sum())/float64(all.Used.Sum())-1)*100)
-		note = fmt.Sprintf("%s tokens estimated, %s used", meter.Number(all.Estimated.Sum()), meter.Number(all.Used.Sum()))
+		note = fmt.Sprintf("%s tokens estimated with the output caps, %s used", meter.Number(all.Estimated.Sum()), meter.Number(all.Used.Sum()))
 	}
 	return []tile{
 		{"Waiting", meter.Number(waiting), "calls in the line now"},
@@ -342,7 +342,7 @@ func (v *view) line(s meter.State, waiting int64) {
 	for _, w := range s.Line {
 		v.Line = append(v.Line, waiter{
 			Tenant: name(w.Tenant), Budget: w.Budget, Since: meter.Short(w.Since),
-			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Expected: "in " + meter.Short(w.Expected),
+			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Expected: meter.Short(w.Expected),
 		})
 	}
 	if more := waiting - int64(len(s.Line)); more > 0 && len(s.Line) > 0 {

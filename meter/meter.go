@@ -83,6 +83,7 @@ type budget struct {
 type call struct {
 	budget        *budget
 	tenant, scope *member
+	name, within  string // of the tenant and the scope
 	operation     *operation
 	cost          limit.Cost
 	queued        time.Duration // since Meter.base
@@ -193,7 +194,7 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	}
 	m.free = c.after
 	weight := 1 + cost.Input + cost.Output
-	*c = call{budget: b, cost: cost, queued: now, tenant: m.tenants.of(tenant, weight, now), operation: b.operation(r)}
+	*c = call{budget: b, cost: cost, queued: now, tenant: m.tenants.of(tenant, weight, now), operation: b.operation(r), name: tenant, within: scope}
 	if m.o.Scope != nil {
 		c.scope = m.scopes.of(scope, weight, now)
 	}

@@ -115,11 +115,8 @@ func (l *line) read(b *budget, now time.Duration, at time.Time, scopes []Scope, 
 		ahead.Input += c.cost.Input
 		ahead.Output += c.cost.Output
 		w := Waiter{
-			Budget: b.series.name, Tenant: c.tenant.name, Since: max(0, now-c.queued),
+			Budget: b.series.name, Tenant: c.name, Scope: c.within, Since: max(0, now-c.queued),
 			Requests: c.cost.Requests, Tokens: c.cost.Input + c.cost.Output,
-		}
-		if c.scope != nil {
-			w.Scope = c.scope.name
 		}
 		w.For, w.Expected = slowest(ahead, int64(len(out)), at, scopes)
 		out = append(out, w)
@@ -132,13 +129,12 @@ func (l *line) read(b *budget, now time.Duration, at time.Time, scopes []Scope, 
 func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name string, wait time.Duration) {
 	name = "its turn"
 	for _, s := range scopes {
-		var opens time.Duration
-		if s.Pause != nil {
-			opens = max(0, s.Pause.Until.Sub(at))
-			if opens > wait {
-				name, wait = "pause", opens
-			}
+		if s.Pause != nil { // named while it lasts, whatever lacks behind it
+			name, wait = "the end of the pause", max(wait, s.Pause.Until.Sub(at))
 		}
+	}
+	paused := name
+	for _, s := range scopes {
 		for i := range s.Limits {
 			l := &s.Limits[i]
 			lacks := l.part(ahead) - l.Credit + l.Debt
@@ -147,7 +143,10 @@ func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name
 			}
 			d := float64(lacks) / l.PerSecond()
 			if w := time.Duration(min(d, 3e9) * float64(time.Second)); w > wait {
-				name, wait = l.Name, w
+				wait = w
+				if paused == "its turn" {
+					name = l.Name
+				}
 			}
 		}
 		if s.MaxInFlight > 0 && s.InFlight+before >= s.MaxInFlight && wait == 0 {

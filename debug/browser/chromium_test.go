@@ -221,7 +221,9 @@ func (p *page) heard(m message) {
 	case "Runtime.exceptionThrown":
 		p.errors = append(p.errors, string(m.Params))
 	case "Log.entryAdded":
-		var e struct{ Entry struct{ Level, Text, URL string } }
+		var e struct {
+			Entry struct{ Level, Text, URL string }
+		}
 		json.Unmarshal(m.Params, &e)
 		if e.Entry.Level == "error" || e.Entry.Level == "warning" {
 			p.errors = append(p.errors, e.Entry.Text+" "+e.Entry.URL)
