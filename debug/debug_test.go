@@ -212,16 +212,17 @@ func TestAdviceOnMoreWorkers(t *testing.T) {
 		return s
 	}
 	for want, got := range map[string]string{
-		"The limits have room": advice(minute(0), 0, false),
-		"Somebody has waited":  advice(minute(1), 5, false),
-		"Somebody waits part":  advice(minute(.5), 1, false),
-		"More workers would":   advice(minute(0), 0, true),
+		"The limits have room": advice(minute(0), 0, false, false),
+		"Somebody has waited":  advice(minute(1), 5, false, false),
+		"Somebody waits part":  advice(minute(.5), 1, false, false),
+		"Calls cost more than": advice(minute(.5), 3, false, true),
+		"More workers would":   advice(minute(0), 0, true, false),
 	} {
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := advice(minute(1)[:5], 5, false); got != "" {
+	if got := advice(minute(1)[:5], 5, false, false); got != "" {
 		t.Errorf("%q after five seconds", got)
 	}
 }

@@ -144,7 +144,7 @@ func (h *handler) page(w http.ResponseWriter) {
 	}
 	var secret [16]byte
 	rand.Read(secret[:])
-	nonce := base64.RawStdEncoding.EncodeToString(secret[:])
+	nonce := base64.RawURLEncoding.EncodeToString(secret[:])
 	var b bytes.Buffer
 	if err := writePage(&b, nonce, f); err != nil {
 		http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)

@@ -109,7 +109,7 @@ func viewOf(s meter.State) view {
 	past := s.Chart[:max(0, len(s.Chart)-1)] // whole seconds
 	minute := past[max(0, len(past)-60):]
 	v.Tiles = tiles(minute, past, waiting, flight, &all)
-	v.Advice = advice(minute, waiting, paused)
+	v.Advice = advice(minute, waiting, paused, debt)
 	v.Charts = charts(past)
 	v.line(s, waiting)
 	v.tenants(s.Tenants)
@@ -215,7 +215,7 @@ func tiles(minute, past []meter.Second, waiting, flight int64, all *meter.Counts
 	for _, s := range past {
 		refused += s.RateLimited
 	}
-	mean, pace := "none admitted", "0 %"
+	mean, pace := "none", "0 %"
 	if admitted > 0 {
 		mean = meter.Short(time.Duration(waits / float64(admitted) * float64(time.Second)))
 	}
@@ -252,13 +252,15 @@ func pacing(seconds []meter.Second) float64 {
 }
 
 // advice answers whether one more worker would help.
-func advice(minute []meter.Second, waiting int64, paused bool) string {
+func advice(minute []meter.Second, waiting int64, paused, debt bool) string {
 	if len(minute) < 10 {
 		return ""
 	}
 	switch p := pacing(minute); {
 	case paused:
 		return "More workers would only wait as well."
+	case debt && waiting > 0:
+		return "Calls cost more than was estimated. The debt is waited off first: more workers would only wait longer."
 	case p > .95:
 		return "Somebody has waited nearly all of the last minute: the limits are used, and more workers would only wait longer."
 	case p > .3:

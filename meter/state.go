@@ -182,11 +182,11 @@ func why(at time.Time, budgets []Budget, line []Waiter) string {
 		for _, s := range b.Scopes {
 			for _, l := range s.Limits {
 				if b.Name == first.Budget && l.Name == first.For {
-					has := fmt.Sprintf("has %s of %s", Number(l.Credit), Number(l.Capacity))
+					has := fmt.Sprintf("has %s of %s %s", Number(l.Credit), Number(l.Capacity), l.Unit)
 					if l.Debt > 0 {
-						has = fmt.Sprintf("is %s in debt", Number(l.Debt))
+						has = fmt.Sprintf("is %s %s in debt", Number(l.Debt), l.Unit)
 					}
-					return text + fmt.Sprintf("The next goes in about %s: %s %s %s and earns %s a second.", Short(first.Expected), l.Name, has, l.Unit, Number(int64(l.PerSecond())))
+					return text + fmt.Sprintf("The next goes in about %s: %s %s and earns %s a second.", Short(first.Expected), l.Name, has, rate(l.PerSecond()))
 				}
 			}
 		}
@@ -243,6 +243,14 @@ func Number(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return sign + s
+}
+
+// rate writes a rate with two digits at least.
+func rate(f float64) string {
+	if f >= 10 || f == float64(int64(f)) {
+		return Number(int64(f))
+	}
+	return fmt.Sprintf("%.2g", f)
 }
 
 // Short writes a duration with the digits that say something: "12 s", "1.4 s",
