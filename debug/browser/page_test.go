@@ -361,7 +361,7 @@ func TestScreenshots(t *testing.T) {
 		{"pause", busy, 1200, 0, false, false, true},
 		{"debt", owing, 1200, 0, false, false, false},
 		{"crowd", crowded, 1200, 0, false, false, false},
-		{"top", busy, 1000, 560, false, false, false},
+		{"top", busy, 1200, 720, false, false, false},
 		{"phone", busy, 375, 0, true, false, false},
 	} {
 		s := c.play.start(t)

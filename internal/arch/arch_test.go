@@ -29,6 +29,8 @@ var rooms = []struct {
 	{"retry", []string{"internal/retryafter", "internal/refusal", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
 	{"profile", []string{"estimate"}, "data about providers"},
 	{"transport", []string{"limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal"}, "connects the rooms"},
+	{"record", []string{"limit", "usage", "transport", "internal/svg"}, "a run, written down and drawn"},
+	{"internal/svg", nil, "a leaf: pictures for light and dark pages"},
 	{"meter", []string{"limit", "profile", "transport"}, "events in, sums out: the one reader of Trace and Snapshot for everything that shows them"},
 	{"debug", []string{"meter"}, "the live page shows what a meter holds"},
 	{"slogmeter", []string{"limit", "transport"}, "the life of calls in a log"},
@@ -38,7 +40,7 @@ var rooms = []struct {
 	{"providertest", nil, "shares no code with what it is to contradict"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"meter", "debug", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"meter", "debug", "record", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {
