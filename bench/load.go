@@ -32,10 +32,12 @@ const (
 	Tenants
 	// Processes is Overload on four clients that do not know each other.
 	Processes
+	// AtOnce is every call at the start, from a fresh process.
+	AtOnce
 )
 
 func (l Load) String() string {
-	return [...]string{"3x drain", "bursts at 0.6x", "three tenants, one a hog", "four processes"}[l]
+	return [...]string{"3x drain", "bursts at 0.6x", "three tenants, one a hog", "four processes", "all at once"}[l]
 }
 
 // Prompts are log-normal around 400 tokens, output caps are one of four, and

@@ -108,7 +108,7 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	cs := calls(s.Load, s.N, s.tpm(), o.Charge, seed)
+	cs := s.calls(seed)
 	w := &seen{start: time.Now(), attempts: make([]int, len(cs)), admitted: make([]time.Duration, len(cs)), output: make([]int64, len(cs))}
 	for i := range w.admitted {
 		w.admitted[i] = -1
@@ -134,7 +134,7 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 	for i, c := range cs {
 		time.Sleep(c.At - time.Since(w.start))
 		all.Go(func() {
-			out, ok := send(clients[i%len(clients)], path(o), i, c)
+			out, ok := send(clients[i%len(clients)], s.path(), i, c)
 			if !ok {
 				failed.Store(i, true)
 			}
@@ -201,15 +201,11 @@ func (r *Result) score(cs []Call, o providertest.Options, w *seen) error {
 		if w.admitted[i] < 0 {
 			continue
 		}
-		costs = append(costs, providertest.Cost{At: c.At, Prompt: c.Prompt, Cap: c.Cap, Output: w.output[i]})
+		costs = append(costs, cost(o, c, w.output[i]))
 		of = append(of, i)
 		r.Span = max(r.Span, w.admitted[i])
-		input += c.Prompt
-		if o.Charge == providertest.Estimate {
-			output += c.Cap
-		} else {
-			output += w.output[i]
-		}
+		in, out := charged(o, c, w.output[i])
+		input, output = input+in, output+out
 	}
 	ideal, err := providertest.IdealTimes(costs, o, w.start)
 	if err != nil {
@@ -236,4 +232,16 @@ func (r *Result) score(cs []Call, o providertest.Options, w *seen) error {
 		}
 	}
 	return nil
+}
+
+// cost is a call as the ideal client knows it.
+func cost(o providertest.Options, c Call, output int64) providertest.Cost {
+	k := providertest.Cost{At: c.At, Prompt: c.Prompt, Cap: c.Cap, Output: output}
+	if o.EstimatePrompt != nil {
+		k.Estimate = c.Prompt + o.EstimatePrompt(providertest.Prompt{}) - providertest.DefaultCount(providertest.Prompt{})
+	}
+	if o.Reserve != nil {
+		k.Reserve = o.Reserve(providertest.Prompt{})
+	}
+	return k
 }

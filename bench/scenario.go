@@ -15,6 +15,8 @@ type Scenario struct {
 
 	// Told is the token limit that clients are told, if it is not the true one.
 	Told int64
+
+	shape *Shape // nil: the calls and the provider are as above
 }
 
 // TPM and RPM are the limits of every scenario: a common first paid tier. The
@@ -34,6 +36,9 @@ var (
 
 // options completes the provider's.
 func (s Scenario) options(seed uint64) providertest.Options {
+	if s.shape != nil {
+		return s.shape.options(seed)
+	}
 	o := s.Provider
 	if o.Limits == (providertest.Limits{}) {
 		o.Limits = providertest.Limits{RPM: RPM, TPM: TPM}
@@ -75,4 +80,20 @@ var charges = []struct {
 	c    providertest.Charge
 }{
 	{"estimate", providertest.Estimate}, {"settle", providertest.Settle}, {"actual", providertest.Actual},
+}
+
+// calls draws the calls of a run.
+func (s Scenario) calls(seed uint64) []Call {
+	if s.shape != nil {
+		return s.shape.calls(seed)
+	}
+	return calls(s.Load, s.N, s.tpm(), s.Provider.Charge, seed)
+}
+
+// path is the endpoint that they go to.
+func (s Scenario) path() string {
+	if s.shape != nil {
+		return s.shape.path()
+	}
+	return path(s.Provider)
 }
