@@ -13,7 +13,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -35,7 +35,7 @@ func run(w io.Writer) error {
 	defer b.Close()
 	spans := tracetest.NewSpanRecorder()
 	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
-	defer providertest.Shutdown(context.Background())
+	defer provider.Shutdown(context.Background())
 
 	client := &http.Client{Transport: otelhttp.NewTransport(http.DefaultTransport, otelhttp.WithTracerProvider(provider))}
 	// The change, 2 lines.
