@@ -80,7 +80,7 @@ func tripmeter(name string, change func(*transport.Options, Knows)) Policy {
 		o := transport.Options{
 			Base: base, RPM: l.RPM, TPM: l.TPM, InputTPM: l.InputTPM, OutputTPM: l.OutputTPM,
 			Provider: Profile(k.Options), Attempts: attempts,
-			Retry: retry.Options{MaxWait: time.Hour},
+			Retry: retry.Options{MaxRetryAfter: time.Hour},
 		}
 		if change != nil {
 			change(&o, k)

@@ -29,6 +29,17 @@ func (c Charge) String() string {
 	return fmt.Sprintf("Charge(%d)", uint8(c))
 }
 
+// ParseCharge reads a charge by the name that String gives it: "settle",
+// "estimate" or "actual".
+func ParseCharge(name string) (Charge, error) {
+	for c := ChargeSettle; c <= ChargeActual; c++ {
+		if c.String() == name {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("estimate: no charge %q: it must be settle, estimate or actual", name)
+}
+
 // FirstOutput is the output in tokens that a choice is expected to have before
 // anything has been learned about the model.
 const FirstOutput = 512
@@ -63,6 +74,10 @@ type Rule struct {
 
 	// CachedFree is true if input that was read from a cache is not charged.
 	CachedFree bool
+
+	// AudioFree is true if audio in the prompt is not charged as tokens: the
+	// provider counts its seconds instead.
+	AudioFree bool
 
 	// RefusedCount is true if refused calls are charged too.
 	RefusedCount bool
@@ -142,10 +157,12 @@ func (u Rule) output(r Request, learned int64) int64 {
 }
 
 // Used is what a call has really used, in tokens, as the response says. Input
-// includes what was read from a cache, Output includes thinking. Negative is not
-// known.
+// includes what was read from a cache and the tokens of audio, Output includes
+// thinking. Negative is not known.
 type Used struct {
 	Input, Cached, Output int64
+
+	Audio int64 // the part of Input that was audio
 }
 
 // Actual is what a call that was priced at (input, output) is charged in the end.
@@ -159,6 +176,9 @@ func (u Rule) Actual(input, output int64, used Used) (actualInput, actualOutput 
 		input = used.Input
 		if u.CachedFree && used.Cached > 0 {
 			input = max(input-used.Cached, 0)
+		}
+		if u.AudioFree && used.Audio > 0 {
+			input = max(input-used.Audio, 0)
 		}
 	}
 	if used.Output >= 0 {

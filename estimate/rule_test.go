@@ -60,6 +60,10 @@ func TestActual(t *testing.T) {
 		{"settle, cached free", Rule{CachedFree: true}, Used{Input: 90, Cached: 40, Output: 7}, 50, 7},
 		{"settle, cached unknown", Rule{CachedFree: true}, Used{Input: 90, Cached: -1, Output: 7}, 90, 7},
 		{"settle, more cached than read", Rule{CachedFree: true}, Used{Input: 90, Cached: 100, Output: 7}, 0, 7},
+		{"settle, audio free", Rule{AudioFree: true}, Used{Input: 90, Cached: 10, Output: 7, Audio: 40}, 50, 7},
+		{"settle, audio and cached free", Rule{AudioFree: true, CachedFree: true}, Used{Input: 90, Cached: 10, Output: 7, Audio: 40}, 40, 7},
+		{"settle, more audio than read", Rule{AudioFree: true}, Used{Input: 90, Output: 7, Audio: 99}, 0, 7},
+		{"settle, audio charged", Rule{}, Used{Input: 90, Output: 7, Audio: 40}, 90, 7},
 		{"settle, factor", Rule{OutputFactor: 5}, Used{Input: 90, Output: 7}, 90, 35},
 		{"settle, nothing known", Rule{}, Used{Input: -1, Cached: -1, Output: -1}, 100, 200},
 		{"settle, output unknown", Rule{}, Used{Input: 90, Output: -1}, 90, 200},
@@ -137,6 +141,20 @@ func TestB068_BilledAsText(t *testing.T) {
 			if in, out := rule.Actual(input, output, Used{Input: used, Output: 7}); in != used || out != 7 {
 				t.Errorf("%+v: %d and 7 were used, charged %d and %d", rule, used, in, out)
 			}
+		}
+	}
+}
+
+// Every charge is read by its own name, and by no other.
+func TestParseCharge(t *testing.T) {
+	for c := ChargeSettle; c <= ChargeActual; c++ {
+		if got, err := ParseCharge(c.String()); got != c || err != nil {
+			t.Errorf("%v: %v, %v", c, got, err)
+		}
+	}
+	for _, name := range []string{"", "Settle", "sometimes", "Charge(3)"} {
+		if got, err := ParseCharge(name); err == nil {
+			t.Errorf("%q is read as %v", name, got)
 		}
 	}
 }

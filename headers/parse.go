@@ -192,15 +192,16 @@ func isOpenStream(h http.Header, status int) bool {
 	return status == http.StatusOK && foldPrefix(trimOWS(h.Get("Content-Type")), "text/event-stream")
 }
 
-// parseFlag reads "true" or "false", in any case.
-func parseFlag(lines []string) Flag {
+// parseFlag reads "true" or "false", in any case. Of several lines that disagree,
+// "false" counts.
+func parseFlag(lines []string) (f Flag) {
 	for _, line := range lines {
 		switch line = trimOWS(line); {
-		case strings.EqualFold(line, "true"):
-			return Flag{true, true}
 		case strings.EqualFold(line, "false"):
 			return Flag{false, true}
+		case strings.EqualFold(line, "true"):
+			f = Flag{true, true}
 		}
 	}
-	return Flag{}
+	return f
 }

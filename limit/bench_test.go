@@ -121,14 +121,14 @@ func BenchmarkAgainstClockInside(b *testing.B) {
 					l := before
 					stamp := l.clock()
 					l.mu.Lock()
-					r, _ := l.admit(benchCost, true, l.see(stamp))
+					r, _ := l.admitRoot(benchCost, true, l.see(stamp))
 					l.mu.Unlock()
 					r.Settle(benchActual)
 				}},
 				{name: "inside", op: func() {
 					l := inside
 					l.mu.Lock()
-					r, _ := l.admit(benchCost, true, l.see(l.clock()))
+					r, _ := l.admitRoot(benchCost, true, l.see(l.clock()))
 					l.mu.Unlock()
 					r.Settle(benchActual)
 				}},
@@ -193,9 +193,12 @@ func BenchmarkLine(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			line := make([]*Ticket, waiters) // a ring
+			line := make([]*waiter, waiters) // a ring
 			join := func(i int) {
-				if line[i], err = l.Reserve(Cost{Input: 1000}); err != nil {
+				l.lock()
+				line[i], _, err = l.ask(&Ask{Cost: Cost{Input: 1000}}, true, time.Time{})
+				l.mu.Unlock()
+				if err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -205,8 +208,8 @@ func BenchmarkLine(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i = (i + 1) % waiters {
 				held.Return()
-				<-line[i].Ready()
-				if held, err = line[i].Take(); err != nil {
+				<-line[i].done
+				if held, err = line[i].r, line[i].err; err != nil {
 					b.Fatal(err)
 				}
 				join(i)
@@ -223,13 +226,18 @@ func BenchmarkLineCancel(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			line := make([]*Ticket, waiters)
+			line := make([]*waiter, waiters)
+			join := func(i int) {
+				l.lock()
+				line[i], _, _ = l.ask(&Ask{Cost: Cost{Input: 1}}, true, time.Time{})
+				l.mu.Unlock()
+			}
 			for i := range line {
-				line[i], _ = l.Reserve(Cost{Input: 1})
+				join(i)
 			}
 			for i := 1; b.Loop(); i = (i + 7_919) % waiters {
-				line[i].Cancel()
-				line[i], _ = l.Reserve(Cost{Input: 1})
+				line[i].leave(nil, nil)
+				join(i)
 			}
 		})
 	}
@@ -283,8 +291,8 @@ func BenchmarkWakeLateness(b *testing.B) {
 				for range waiters {
 					wg.Go(func() {
 						l.mu.Lock()
-						t, err := l.join(Cost{Requests: 1}, false, time.Time{}, &l.line)
-						place := l.line.n
+						t, _, err := l.ask(&Ask{Cost: Cost{Requests: 1}}, false, time.Time{})
+						place := l.waiting
 						l.mu.Unlock()
 						if err != nil {
 							b.Error(err)
@@ -293,7 +301,7 @@ func BenchmarkWakeLateness(b *testing.B) {
 						<-t.done
 						now := l.clock()
 						// One request is there when the pause ends.
-						due := l.pausedUntil + int64(place-1)*int64(time.Second)/perSecond
+						due := l.root.pausedUntil + int64(place-1)*int64(time.Second)/perSecond
 						late[place-1] = time.Duration(now - due)
 					})
 				}
@@ -374,4 +382,125 @@ func BenchmarkPhantomCredit(b *testing.B) {
 			return true
 		})
 	})
+}
+
+// A ticket that waits, from Reserve to Take: what a waiting call costs, and the
+// net for tickets that are forgotten.
+func BenchmarkTicket(b *testing.B) {
+	l, err := New(Options{MaxInFlight: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	held, _ := l.TryAcquire(Cost{})
+	b.ReportAllocs()
+	for b.Loop() {
+		t, err := l.Reserve(Cost{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		held.Keep()
+		if held, err = t.Take(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Admission and settlement with that many tenants of which each waits for the
+// limit they share: what is measured grows at most with the logarithm.
+func BenchmarkTenants(b *testing.B) {
+	for _, tenants := range []int{10, 1_000, 100_000} {
+		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
+			l, err := New(Options{Limits: []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			held, _ := l.TryAcquire(Cost{Input: 1000})
+			line := make([]*waiter, tenants) // a ring
+			names := make([]string, tenants)
+			join := func(i int) {
+				l.lock()
+				line[i], _, err = l.ask(&Ask{Cost: Cost{Input: 1000}, Tenant: names[i]}, true, time.Time{})
+				l.mu.Unlock()
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			for i := range line {
+				names[i] = fmt.Sprintf("tenant/%06d", i)
+				join(i)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i = (i + 1) % tenants {
+				held.Settle(Cost{})
+				<-line[i].done
+				if held, err = line[i].r, line[i].err; err != nil {
+					b.Fatal(err)
+				}
+				join(i)
+			}
+		})
+	}
+}
+
+// Admission in an account, a model and a tenant that have limits and credit, while
+// nobody waits, against the root alone.
+func BenchmarkScopes(b *testing.B) {
+	limits := []Limit{
+		{Unit: Requests, Rate: PerMinute(MaxUnits), Burst: MaxUnits},
+		{Unit: Tokens, Rate: PerMinute(MaxUnits), Burst: MaxUnits},
+	}
+	for _, c := range []struct {
+		name string
+		ask  Ask
+	}{
+		{"root", Ask{}},
+		{"model", Ask{Scopes: []string{"account", "model"}}},
+		{"tenant", Ask{Scopes: []string{"account", "model"}, Tenant: "tenant"}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			l, err := New(Options{Limits: limits, Open: func(string) (ScopeOptions, []Limit) { return ScopeOptions{}, limits }})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c.ask.Cost = benchCost
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := l.Admit(ctx, c.ask)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Settle(benchActual)
+			}
+		})
+	}
+}
+
+// A snapshot of ten thousand tenants, of which one in ten waits.
+func BenchmarkSnapshot(b *testing.B) {
+	l, err := New(Options{Limits: []Limit{{Unit: Tokens, Rate: PerMinute(1), Burst: 100}}, KeepIdle: 1 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 10_000 {
+		a := Ask{Tenant: fmt.Sprint(i)}
+		if i%10 == 0 {
+			a.Cost.Input = 1
+			l.lock()
+			l.ask(&a, true, time.Time{})
+			l.mu.Unlock()
+			continue
+		}
+		r, err := l.TryAdmit(a)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.Keep()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if s := l.Snapshot(); len(s.Scopes) != 10_000 {
+			b.Fatal(len(s.Scopes))
+		}
+	}
 }

@@ -194,13 +194,17 @@ func TestLineSumAtTheBounds(t *testing.T) {
 		}
 		// As if four million stood there: the bound holds and the sum is right.
 		l.mu.Lock()
-		l.line.n = hardQueue
-		l.line.sum = Cost{Input: hardQueue * (MaxUnits + 1), Output: hardQueue * (MaxUnits + 1)}
-		at, which := l.earliest(Cost{Input: MaxUnits}, l.line.sum, l.now())
-		_, err := l.join(Cost{}, true, time.Time{}, &l.first)
+		l.waiting = hardQueue
+		w := want{tenant: &l.root, place: true}
+		w.price(Cost{Input: MaxUnits}, Cost{})
+		k := l.laneOf(&w)
+		k.likely = Cost{Input: hardQueue * (MaxUnits + 1), Output: hardQueue * (MaxUnits + 1)}
+		k.flow.likely = k.likely
+		o := l.estimate(&w, k, l.now(), false)
+		_, err := l.join(&w, k, stop{}, l.now(), time.Time{})
 		l.mu.Unlock()
-		if at != math.MaxInt64 || which == nil {
-			t.Errorf("at %d", at)
+		if o.at != math.MaxInt64 || o.b == nil {
+			t.Errorf("at %d", o.at)
 		}
 		if !errors.Is(err, ErrQueueFull) {
 			t.Error(err)

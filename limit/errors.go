@@ -3,6 +3,7 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -41,31 +42,47 @@ var (
 // its deadline was the bound, under [errors.Is].
 type Error struct {
 	Reason error // one of the package's Err values
-	Cause  error // the context's error, or nil
+	Cause  error // context.Cause of the context that ended, or nil
+	ctx    error // the error of that context, where its cause is another one
 
-	// Dimension is what decided: the name of a limit, "in-flight", "pause",
-	// "line" (others come first), or "cost" (the cost itself is no cost).
+	// Dimension is what decided, in the scope of that name (empty: the root): the
+	// name of a limit, "in-flight", "pause", "line" (others come first, or too
+	// many wait), or "cost" (a count in it is negative).
 	Dimension string
+	Scope     string
 	Cost      int64 // what was asked of it, in its unit; 0 for a pause
 	Capacity  int64 // the most it could admit, in its unit; 0 = that is not it
 
+	// By and Why are those of the pause that holds the scope, if one does.
+	By, Why string
+
 	// Wait is how long it would have taken from then, under no other use, and
-	// Earliest the instant it could have gone. They are exact for the head of
-	// the line. Behind it they are exact where one limit holds the line up,
-	// this cost is not 0 in it, and each of those ahead is below its burst;
-	// otherwise they are never too late. Zero is unknown: a place in flight
-	// comes back when somebody's call ends. A wait above 292 years is told as
-	// that.
+	// Earliest the instant it could have gone. They are exact for the first of
+	// a line. Behind it, among calls of one tenant, they are exact where one
+	// limit holds the line up and each of those ahead is below its burst and
+	// costs its Likely; otherwise they are never too late. With other tenants
+	// they are what is to be expected: see [Limiter.Forecast]. Zero is unknown:
+	// a place in flight comes back when another call ends. A wait above 292
+	// years is given as that.
 	Wait     time.Duration
 	Earliest time.Time
 
 	Waited time.Duration // how long the caller stood in the line
 }
 
-// Error reads like "limit: no credit now: tpm: cost 900, capacity 1000, could
-// go in 1.2s".
+// Error reads like "limit: no credit now: tpm of model/large: cost 900, capacity
+// 1000, could go in 1.2s".
 func (e *Error) Error() string {
 	s := fmt.Sprintf("limit: %v: %s", e.Reason, e.Dimension)
+	if e.Scope != "" {
+		s += " of " + e.Scope
+	}
+	if e.By != "" {
+		s += " asked for by " + e.By
+	}
+	if e.Why != "" {
+		s += " (" + e.Why + ")"
+	}
 	if e.Cost != 0 {
 		s += fmt.Sprintf(": cost %d", e.Cost)
 	}
@@ -73,10 +90,10 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(", capacity %d", e.Capacity)
 	}
 	if e.Wait > 0 {
-		s += fmt.Sprintf(", could go in %v", e.Wait)
+		s += fmt.Sprintf(", could go in %v", round(e.Wait))
 	}
 	if e.Waited > 0 {
-		s += fmt.Sprintf(", waited %v", e.Waited)
+		s += fmt.Sprintf(", waited %v", round(e.Waited))
 	}
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
@@ -84,12 +101,37 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap lets [errors.Is] see the reason and the cause.
-func (e *Error) Unwrap() []error {
-	if e.Cause == nil {
-		return []error{e.Reason}
+// round cuts d to three or four digits, upwards, as texts show it.
+func round(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 10_000 && unit < time.Second {
+		unit *= 10
 	}
-	return []error{e.Reason, e.Cause}
+	if rest := d % unit; rest > 0 && d < math.MaxInt64-unit {
+		d += unit - rest
+	}
+	return d
+}
+
+// other is err, unless the cause is the same.
+func other(err, cause error) error {
+	if err == cause {
+		return nil
+	}
+	return err
+}
+
+// Unwrap lets [errors.Is] see the reason, the cause, and the error of the
+// context.
+func (e *Error) Unwrap() []error {
+	all := []error{e.Reason}
+	if e.Cause != nil {
+		all = append(all, e.Cause)
+	}
+	if e.ctx != nil {
+		all = append(all, e.ctx)
+	}
+	return all
 }
 
 // ConfigError names an option that cannot be.

@@ -47,6 +47,8 @@ const (
 
 	// Batch calls take what Interactive calls leave, and at least the floor.
 	Batch
+
+	classes = 2
 )
 
 // String is "interactive" or "batch".
@@ -69,7 +71,7 @@ func (c Class) String() string {
 type Ledger interface {
 	// Admit waits until a is admitted in every scope of its path: the root, its
 	// Scopes and its Tenant. All of them grant in one decision, or none is
-	// touched. The errors are those of [Limiter.Acquire].
+	// touched. The errors are those of [Limiter.Admit].
 	Admit(ctx context.Context, a Ask) (Reservation, error)
 
 	// TryAdmit is Admit without waiting: what would have to wait is refused with

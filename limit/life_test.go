@@ -57,8 +57,8 @@ func (b *books) check(t *testing.T, l *Limiter) {
 	defer b.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range l.limits {
-		lim := &l.limits[i]
+	for i := range l.root.limits {
+		lim := &l.root.limits[i]
 		held := big.NewInt(count(lim.cfg.Unit, b.outstanding) + count(lim.cfg.Unit, b.spent))
 		sum := held.Mul(held, new(big.Int).SetUint64(lim.w))
 		sum.Add(sum, lim.level.big())
@@ -191,61 +191,6 @@ func TestLives(t *testing.T) {
 		})
 	}
 	t.Logf("%d lives", total)
-}
-
-// What is forgotten is kept when the collector finds it: the cost stays spent,
-// and the place in flight comes back.
-func TestLeakAndCollect(t *testing.T) {
-	l := mustNew(t, Options{Limits: []Limit{{Unit: Tokens, Rate: PerDay(100), Burst: 100}}, MaxInFlight: 3})
-	type body = [64]byte // large enough to be collected on its own
-	leak := func() {
-		r, err := l.TryAcquire(Cost{Input: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		KeepOnCollect(new(body), r)
-	}
-	for range 3 {
-		leak()
-	}
-	if _, err := l.TryAcquire(Cost{Input: 10}); !errors.Is(err, ErrLimited) {
-		t.Fatal(err)
-	}
-	// A waiter is let in by the collector, however long that takes.
-	done := make(chan error)
-	go func() {
-		r, err := l.Acquire(context.Background(), Cost{Input: 10})
-		r.Keep()
-		done <- err
-	}()
-	for waiting := true; waiting; {
-		runtime.GC()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Fatal(err)
-			}
-			waiting = false
-		default:
-		}
-	}
-	for l.Snapshot().InFlight > 0 {
-		runtime.GC()
-	}
-	if s := l.Snapshot(); s.Limits[0].Credit != 60 || s.InFlight != 0 {
-		t.Fatalf("%+v", s)
-	}
-
-	// Ended in time, nothing is counted twice.
-	kept := new(body)
-	r, _ := l.TryAcquire(Cost{Input: 10})
-	net := KeepOnCollect(kept, r)
-	r.Return()
-	net.Stop()
-	runtime.KeepAlive(kept)
-	if s := l.Snapshot(); s.Limits[0].Credit != 60 {
-		t.Fatalf("%+v", s)
-	}
 }
 
 // Thousands are open at once and end in any order; each end counts once, old

@@ -3,9 +3,8 @@ package limit
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,105 +25,80 @@ type Options struct {
 	// MaxWait is the longest a caller waits in the line. A wait known to be
 	// longer is refused at once, any other when it has lasted that long.
 	MaxWait time.Duration
+
+	// Floor is the share of each limit, in per cent, that Batch calls get while
+	// Interactive ones wait for it too. From 1 to 100; unset, it is 10.
+	Floor int
+
+	// Open says what a scope has that is used for the first time, or again after
+	// it was forgotten. It is called without any lock, by the goroutine that names
+	// the scope; two at once may both call it. Impossible options or limits are
+	// the error of that call. Nil: the zero ScopeOptions and no limits.
+	Open func(scope string) (ScopeOptions, []Limit)
+
+	// KeepIdle is how many idle scopes are kept though they could be forgotten.
+	// A scope is idle while no call waits or is in flight in it. It can be
+	// forgotten when its limits are full, no pause holds it and it was not set by
+	// hand: then it comes back as it was. Unset, 1024 are kept.
+	KeepIdle int
 }
 
-// hardQueue * 2 * (MaxUnits+1) < 2^63: the sum of input and output over both
-// lines cannot overflow.
-const hardQueue = 1 << 22
-
-// A Limiter admits costs under several limits at once. Everybody who must wait
-// stands in one line; only its head is timed, and it is looked at again
-// whenever credit comes back. Nobody overtakes, except through
-// [Limiter.AcquireFirst].
+// A Limiter admits costs under several limits at once, in one scope or many. It
+// is a [Ledger]; the methods without a scope work on the root, and are made for
+// the common tenant.
 //
-// All limits and the in-flight gate grant together, or none is touched. What
-// is granted is a [Reservation], which has exactly one end.
+// All limits and places in flight on the path of a call grant together, or none
+// is touched. What is granted is a [Reservation], which has exactly one end. The
+// package comment says who goes first among those who wait.
 //
 // The zero Limiter is not usable; call [New]. A Limiter may be used by any
 // number of goroutines, holds no goroutine of its own, and holds a timer only
 // while somebody waits. It must not be copied.
 type Limiter struct {
-	// What every call writes comes first, in two cache lines: a core that takes
+	// What every call writes comes first, in few cache lines: a core that takes
 	// the lock from another has to fetch each line that the other wrote.
-	mu          sync.Mutex // guards all below; never held while waiting
-	last        int64      // latest instant seen
-	maxInFlight int
-	pausedUntil int64 // instant; 0 = not paused
-	open        table
-
-	// Sums over all time, modulo 2^64: differences between two readings are
-	// exact as long as they are below 2^63.
-	debits, refunds Cost
+	mu      sync.Mutex // guards all below; never held while waiting
+	last    int64      // latest instant seen
+	waiting int        // callers that wait
+	open    table
+	root    scope
 
 	// What changes only while somebody waits, or seldom.
-	base     time.Time // instants are nanoseconds since; its monotonic reading counts
-	limits   []bound
-	line     line // the line
-	first    line // the few who go before it
-	timer    *time.Timer
-	armed    int64 // instant the timer is set for, 0 = not set
-	maxQueue int
-	maxWait  time.Duration
-	young    marks
+	base    time.Time // instants are nanoseconds since; its monotonic reading counts
+	young   marks
+	timer   *time.Timer
+	armed   int64       // instant the timer is set for, 0 = not set
+	due     heap[*line] // lines with somebody in them, by the instant to look at
+	lanes   map[laneKey]*lane
+	recent  *lane   // that was asked for last
+	oldest  *waiter // those who wait, in order of arrival
+	newest  *waiter
+	tickets int                    // that did not end
+	lostAt  int64                  // instant at which to look for forgotten ones
+	lost    atomic.Pointer[waiter] // of tickets that the collector found; not guarded
+	claims  uint64                 // the last number given to a lane with claims
+	lines   uint64                 // the last number given to a line
+	free    spare
+	maxWait time.Duration
+	floor   int64
+
+	scopes   map[string]*scope // all but the root
+	opener   func(string) (ScopeOptions, []Limit)
+	idle     *scope // ring of those nobody uses; the oldest is idle.next
+	idlers   int
+	keepIdle int
+	path     []*scope // of the call that is being decided
 }
 
-// bound is a Limit at work.
-type bound struct {
-	Bucket
-	unit Unit
-	born uint64 // open.seq when it came; see correct
-	cfg  *Limit
+var _ Ledger = (*Limiter)(nil)
 
-	held int64 // the instant until which Pause or Drain set the level back
-	took wide  // how far, in grains
+// spare keeps a few lanes and flows for those who come next.
+type spare struct {
+	lanes []*lane
+	flows []*flow
 }
 
-// setBack lowers b, at now, so that then is there after d, in grains. It reports
-// whether b was above.
-func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
-	b.advance(now)
-	real := b.real(now)
-	if !b.lower(then.sub(mul(b.n, uint64(d)))) {
-		return false
-	}
-	b.held, b.took = later(now, int64(d)), real.sub(b.level)
-	return true
-}
-
-// real is what the level would be had it not been set back.
-func (b *bound) real(now int64) wide {
-	real := b.level
-	if now < b.held {
-		real = real.add(b.took)
-	}
-	if b.cap.less(real) {
-		return b.cap
-	}
-	return real
-}
-
-// change is set at now. A level that was set back is told anew, to be what it
-// would have been when that ends: at the old rate's distance a slower one would
-// take long to come up, and a faster one would be early. That may take off debt
-// that setting back has made, but no other, and raises no credit.
-//
-// Overflow: a debt of 2^126, what was taken from it, and 2^103 earned meanwhile.
-func (b *bound) change(now int64, r Rate, burst, largest int64) {
-	w, left := uint64(r.Window), uint64(max(0, b.held-now))
-	real := b.real(now).rescale(b.w, w)
-	then := b.level.add(mul(b.n, left)).rescale(b.w, w).sub(mul(uint64(r.N), left))
-	b.set(r, burst, largest)
-	if left == 0 {
-		return
-	}
-	most := b.level
-	if most.hi < 0 {
-		most = wide{}
-	}
-	b.level = then.min(most).min(real)
-	b.saturate()
-	b.took = real.sub(b.level)
-}
+const spares = 64
 
 // New returns a limiter whose limits are full, or empty where they say so.
 func New(o Options) (*Limiter, error) {
@@ -135,206 +109,206 @@ func New(o Options) (*Limiter, error) {
 		return nil, &ConfigError{"MaxQueue", o.MaxQueue, fmt.Sprintf("must be from 0 to %d", hardQueue)}
 	case o.MaxWait < 0:
 		return nil, &ConfigError{"MaxWait", o.MaxWait, "must not be negative"}
+	case o.Floor < 0 || o.Floor > 100:
+		return nil, &ConfigError{"Floor", o.Floor, "must be from 0 to 100"}
+	case o.KeepIdle < 0:
+		return nil, &ConfigError{"KeepIdle", o.KeepIdle, "must not be negative"}
 	}
-	l := &Limiter{base: time.Now(), maxInFlight: o.MaxInFlight, maxQueue: o.MaxQueue, maxWait: o.MaxWait}
-	if l.maxQueue == 0 {
-		l.maxQueue = hardQueue
+	l := &Limiter{
+		base: time.Now(), maxWait: o.MaxWait, floor: int64(o.Floor), opener: o.Open, keepIdle: o.KeepIdle,
+		root: scope{opt: ScopeOptions{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue}},
 	}
-	for i, lim := range o.Limits {
-		field := fmt.Sprintf("Limits[%d]", i)
-		lim, err := lim.checked(field)
-		if err != nil {
-			return nil, err
-		}
-		if lim.Rate == (Rate{}) {
-			const lone = "is set, but Rate is not: no rate means no limit"
-			switch {
-			case lim.Burst != 0:
-				return nil, &ConfigError{field + ".Burst", lim.Burst, lone}
-			case lim.Largest != 0:
-				return nil, &ConfigError{field + ".Largest", lim.Largest, lone}
-			}
-			continue
-		}
-		if l.find(lim.Name) != nil {
-			return nil, &ConfigError{field + ".Name", lim.Name, "is there twice"}
-		}
-		l.limits = append(l.limits, newBound(lim, 0))
+	if l.floor == 0 {
+		l.floor = 10
+	}
+	if l.keepIdle == 0 {
+		l.keepIdle = 1024
+	}
+	if err := l.root.configure(o.Limits, 0, 0); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
 
-func newBound(cfg Limit, now int64) bound {
-	burst, largest := cfg.sizes()
-	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, cfg: &cfg}
-	if cfg.Empty {
-		b.level = wide{}
-	}
-	return b
-}
-
-// Acquire waits until cost is admitted and returns its reservation, which must
-// be ended: see [Reservation]. When the line is empty and there is credit it
-// neither waits nor allocates.
+// Admit waits until a is admitted in every scope of its path and returns the
+// reservation, which must be ended: see [Reservation]. When nobody waits for
+// what it needs and there is credit, it does not wait.
 //
-// It returns an [*Error] without having changed anything when cost is negative
-// ([ErrInvalid]) or can never be admitted ([ErrTooLarge]), the line is full
-// ([ErrQueueFull]), the wait must outlast the context's deadline or the longest
-// wait ([ErrWaitTooLong], which is also context.DeadlineExceeded if the
-// deadline was the bound), or ctx ends first ([ErrCanceled], and the context's
-// own error). The estimate of the wait counts on nobody's refund. Where a turn
-// and a deadline fall on the same instant, the turn wins.
-func (l *Limiter) Acquire(ctx context.Context, cost Cost) (Reservation, error) {
-	return l.acquire(ctx, cost.bounded(), true, &l.line)
+// It returns an [*Error] without having changed anything when the cost is
+// negative ([ErrInvalid]) or can never be admitted ([ErrTooLarge]), the line is
+// full ([ErrQueueFull]), the wait must outlast the context's deadline or the
+// longest wait ([ErrWaitTooLong], which is also context.DeadlineExceeded if the
+// deadline was the bound), or ctx ends first ([ErrCanceled], the context's error
+// and its cause). A name of a scope that cannot be is a [*ConfigError].
+//
+// A call is refused for its deadline only if it could not go in time even though
+// all that is open and waits before it costs no more than its Likely; otherwise
+// it waits until the deadline. Where a turn and a deadline fall on the same
+// instant, the turn wins.
+func (l *Limiter) Admit(ctx context.Context, a Ask) (Reservation, error) {
+	return l.acquire(ctx, &a, true)
 }
 
-// AcquireFirst is Acquire at the head of the line: before everybody in it, and
+// Acquire is [Limiter.Admit] of cost in the root scope, for the common tenant.
+// When nobody waits and there is credit it neither waits nor allocates.
+func (l *Limiter) Acquire(ctx context.Context, cost Cost) (Reservation, error) {
+	return l.acquireRoot(ctx, cost, true)
+}
+
+// AcquireFirst is Acquire before the others of the common tenant that wait, and
 // after those who came this way earlier. It is for what was admitted once and
-// must be charged again, such as a retry; used for everything it would be a
-// second line that starves the first.
+// must be charged again, such as a retry.
 func (l *Limiter) AcquireFirst(ctx context.Context, cost Cost) (Reservation, error) {
-	return l.acquire(ctx, cost.bounded(), true, &l.first)
+	return l.acquire(ctx, &Ask{Cost: cost, First: true}, true)
 }
 
 // Wait spends cost as soon as it is admissible. There is no reservation to
 // end, so it takes no place in flight. Errors are those of [Limiter.Acquire].
 func (l *Limiter) Wait(ctx context.Context, cost Cost) error {
-	_, err := l.acquire(ctx, cost.bounded(), false, &l.line)
+	_, err := l.acquireRoot(ctx, cost, false)
 	return err
 }
 
-func (l *Limiter) acquire(ctx context.Context, cost Cost, slot bool, where *line) (Reservation, error) {
+func (l *Limiter) acquireRoot(ctx context.Context, cost Cost, place bool) (Reservation, error) {
 	if err := ctx.Err(); err != nil {
-		return Reservation{}, &Error{Reason: ErrCanceled, Cause: err, Dimension: "line", Cost: 1}
+		return Reservation{}, ended(ctx, err)
 	}
 	stamp := l.clock()
 	l.lock()
-	if l.head() == nil {
-		if r, ok := l.admit(cost, slot, l.see(stamp)); ok {
+	if l.waiting == 0 {
+		if r, ok := l.admitRoot(cost.bounded(), place, l.see(stamp)); ok {
 			l.mu.Unlock()
 			return r, nil
 		}
 	}
-	return l.wait(ctx, cost, slot, where) // unlocks
+	return l.await(ctx, &Ask{Cost: cost}, place)
 }
 
-// wait is acquire for who must wait. It is called with the lock held, and
-// releases it.
-func (l *Limiter) wait(ctx context.Context, cost Cost, slot bool, where *line) (Reservation, error) {
+func (l *Limiter) acquire(ctx context.Context, a *Ask, place bool) (Reservation, error) {
+	if err := ctx.Err(); err != nil {
+		return Reservation{}, ended(ctx, err)
+	}
+	l.lock()
+	return l.await(ctx, a, place)
+}
+
+// await admits a or waits. It is called with the lock held, and releases it.
+func (l *Limiter) await(ctx context.Context, a *Ask, place bool) (Reservation, error) {
 	deadline, _ := ctx.Deadline()
-	t, err := l.join(cost, slot, deadline, where)
+	t, r, err := l.ask(a, place, deadline)
 	l.mu.Unlock()
-	if err != nil {
-		return Reservation{}, err
+	if t == nil || err != nil {
+		return r, err
 	}
 	select {
 	case <-t.done:
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil {
-		return t.leave(err)
+		return t.leave(err, context.Cause(ctx))
 	}
 	return t.r, t.err
 }
 
-// TryAcquire admits cost now or returns an [*Error] at once: [ErrLimited] with
-// the time it would have taken, [ErrTooLarge] or [ErrInvalid]. A refusal
-// changes nothing.
+// ended is the error for a context that ended with err before anything was done.
+func ended(ctx context.Context, err error) *Error {
+	return &Error{Reason: ErrCanceled, Cause: context.Cause(ctx), ctx: other(err, context.Cause(ctx)), Dimension: "line", Cost: 1}
+}
+
+// TryAdmit admits a now or returns an error at once: [ErrLimited] with the time
+// it would have taken, or one of those that [Limiter.Admit] returns at once. A
+// refusal changes nothing.
+func (l *Limiter) TryAdmit(a Ask) (Reservation, error) {
+	l.lock()
+	defer l.mu.Unlock()
+	var w want
+	if err := l.want(&w, &a, true); err != nil {
+		return Reservation{}, err
+	}
+	defer l.unwant(&w)
+	return l.try(&w)
+}
+
+// TryAcquire is [Limiter.TryAdmit] of cost in the root scope.
 func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
-	cost = cost.bounded()
 	stamp := l.clock()
 	l.lock()
 	defer l.mu.Unlock()
-	if r, ok := l.admitNow(cost, true, stamp); ok {
-		return r, nil
+	if l.waiting == 0 {
+		if r, ok := l.admitRoot(cost.bounded(), true, l.see(stamp)); ok {
+			return r, nil
+		}
 	}
-	if e := l.impossible(cost); e != nil {
+	w := want{tenant: &l.root, place: true}
+	w.price(cost, Cost{})
+	return l.try(&w)
+}
+
+// try is TryAdmit for a want.
+func (l *Limiter) try(w *want) (Reservation, error) {
+	now := l.catchUp()
+	if e := l.impossible(w); e != nil {
 		return Reservation{}, e
 	}
-	return Reservation{}, l.refusal(ErrLimited, cost, true, l.ahead(&l.line))
+	k := l.laneOf(w)
+	if k == nil {
+		if _, lacks := l.lacks(w, nil, now); !lacks {
+			return l.pass(w, now), nil
+		}
+	}
+	return Reservation{}, l.refusal(ErrLimited, w, l.estimate(w, k, now, false))
 }
 
 // Allow spends cost if it is admissible now, and reports whether it was. There
 // is no reservation to end, so it takes no place in flight.
 func (l *Limiter) Allow(cost Cost) bool {
-	cost = cost.bounded()
 	stamp := l.clock()
 	l.lock()
 	defer l.mu.Unlock()
-	_, ok := l.admitNow(cost, false, stamp)
-	return ok
-}
-
-// Pause holds everybody until d from now. The later of two pauses wins; a
-// shorter one, or a d of zero or less, changes nothing. When it opens the line
-// moves at the refill rate, not as a herd: limits of a minute or less start
-// again from nothing (one request, for requests). Longer ones keep their
-// credit, which a short pause says nothing about.
-func (l *Limiter) Pause(d time.Duration) {
-	l.lock()
-	defer l.mu.Unlock()
+	if l.waiting == 0 {
+		if _, ok := l.admitRoot(cost.bounded(), false, l.see(stamp)); ok {
+			return true
+		}
+	}
+	w := want{tenant: &l.root}
+	w.price(cost, Cost{})
 	now := l.catchUp()
-	if d <= 0 || later(now, int64(d)) <= l.pausedUntil {
-		return
+	if l.impossible(&w) != nil || l.laneOf(&w) != nil {
+		return false
 	}
-	l.pausedUntil = later(now, int64(d))
-	for i := range l.limits {
-		b := &l.limits[i]
-		if b.w > uint64(time.Minute) {
-			continue
-		}
-		then := wide{} // what there shall be when it opens
-		if b.unit == Requests {
-			then = mul(1, b.w)
-		}
-		b.setBack(now, then, d)
+	if _, lacks := l.lacks(&w, nil, now); lacks {
+		return false
 	}
-	l.schedule(now)
+	l.pass(&w, now)
+	return true
 }
 
-// SetLimit adds a limit, or changes the one of that name, or removes it if its
-// Rate is zero. Until now the old rate earned; credit is kept, cut to the new
-// burst, and never raised: a higher burst has to be earned. What [Limiter.Pause]
-// or [Limiter.Drain] wants there to be at an instant to come is there at the new
-// rate. A burst that was left to the default follows the new rate. Empty is read
-// only when the limit is added. An impossible value is a [*ConfigError] and
-// changes nothing.
+// Pause holds everybody for d from now on: [Limiter.PauseScope] of the root.
+func (l *Limiter) Pause(d time.Duration) { l.PauseScope("", Pause{For: d}) }
+
+// Drain lowers a limit of the root because the other side refused and wants d
+// waited: after d the limit holds what the refused call needs, keep units, and
+// nothing beyond. So credit falls to what will be keep at d from now; a d of
+// zero or less is now, and a keep below zero is nothing. Return what the refused
+// call holds itself before, or it comes on top. Drain reports whether credit
+// fell, and does nothing for an unknown name.
+func (l *Limiter) Drain(name string, keep int64, d time.Duration) bool {
+	return l.DrainScope("", name, keep, d)
+}
+
+// SetLimit adds a limit to the root, or changes the one of that name, or removes
+// it if its Rate is zero. Until now the old rate earned; credit is kept, cut to
+// the new burst, and never raised: a higher burst has to be earned. What
+// [Limiter.Pause] or [Limiter.Drain] wants there to be at an instant to come is
+// there at the new rate. A burst that was left to the default follows the new
+// rate. Empty is read only when the limit is added. An impossible value is a
+// [*ConfigError] and changes nothing.
 //
-// Whoever waits is timed anew at once, and is refused with [ErrTooLarge] if the
-// new limit can never admit it. Reservations older than a limit, or than a
-// change of its unit, were not charged to it and give nothing back to it.
-func (l *Limiter) SetLimit(lim Limit) error {
-	lim, err := lim.checked("Limit")
-	if err != nil {
-		return err
-	}
-	l.lock()
-	defer l.mu.Unlock()
-	now := l.catchUp()
-	b := l.find(lim.Name)
-	switch {
-	case lim.Rate == (Rate{}):
-		l.limits = slices.DeleteFunc(l.limits, func(b bound) bool { return b.cfg.Name == lim.Name })
-	case b == nil:
-		l.open.seq++
-		fresh := newBound(lim, now)
-		fresh.born = l.open.seq
-		l.limits = append(l.limits, fresh)
-	default:
-		b.advance(now)
-		burst, largest := lim.sizes()
-		b.change(now, lim.Rate, burst, largest)
-		if b.unit != lim.Unit {
-			l.open.seq++
-			b.unit, b.born = lim.Unit, l.open.seq
-		}
-		b.cfg = &lim
-	}
-	l.refuseImpossible(&l.first)
-	l.refuseImpossible(&l.line)
-	l.schedule(now)
-	return nil
-}
+// The line is timed anew at once. If the largest admissible cost fell, callers
+// who can never go any more are refused with [ErrTooLarge]. Reservations older
+// than a limit, or than a change of its unit, were not charged to it and give
+// nothing back to it.
+func (l *Limiter) SetLimit(lim Limit) error { return l.SetScopeLimit("", lim) }
 
 // SetMaxInFlight changes how many reservations may be open; 0 is unlimited.
 // Those already open stay.
@@ -345,8 +319,11 @@ func (l *Limiter) SetMaxInFlight(n int) error {
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	l.maxInFlight = n
-	l.schedule(now)
+	l.root.opt.MaxInFlight = n
+	if q := l.root.queue; q != nil && q.places != nil {
+		l.look(q.places, now)
+	}
+	l.run(now)
 	return nil
 }
 
@@ -359,8 +336,8 @@ func (l *Limiter) now() int64 { return l.see(l.clock()) }
 // see takes a stamp for the instant, unless a later one was seen: an older
 // stamp never earns, and never moves the clock back. So a caller that does not
 // wait may read the clock before it takes the lock, which is then held for a
-// shorter time. A stale stamp can only make it look too poor; whoever is turned
-// down is looked at again with the clock read inside.
+// shorter time. A stale stamp can only make it look too poor: a caller that is
+// turned down is looked at again with the clock read inside.
 func (l *Limiter) see(stamp int64) int64 {
 	if stamp > l.last {
 		l.last = stamp
@@ -368,25 +345,15 @@ func (l *Limiter) see(stamp int64) int64 {
 	return l.last
 }
 
-func (l *Limiter) find(name string) *bound {
-	for i := range l.limits {
-		if l.limits[i].cfg.Name == name {
-			return &l.limits[i]
-		}
-	}
-	return nil
-}
-
-func (l *Limiter) full() bool { return l.maxInFlight > 0 && l.open.n >= l.maxInFlight }
-
-// admit spends cost in every limit and enters it in the books, if it may go at
+// admitRoot spends cost in the root scope while nobody waits, if it may go at
 // now: there is a place in flight, if it wants one, no pause, and credit in each
 // limit. Else it leaves all of them as they were.
-func (l *Limiter) admit(cost Cost, slot bool, now int64) (r Reservation, ok bool) {
-	if slot && l.full() || now < l.pausedUntil || !cost.valid() {
+func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok bool) {
+	s := &l.root
+	if place && s.full() || now < s.pausedUntil || !cost.valid() {
 		return Reservation{}, false
 	}
-	a, limits := cost.amounts(), l.limits
+	a, limits := cost.amounts(), s.limits
 	for i := range limits {
 		b := &limits[i]
 		if !b.take(now, a.in(b.unit)) {
@@ -399,90 +366,12 @@ func (l *Limiter) admit(cost Cost, slot bool, now int64) (r Reservation, ok bool
 	if l.young.oldest != nil {
 		l.young.settle(l)
 	}
-	l.debits = l.debits.plus(cost)
-	if !slot {
+	s.debits = s.debits.plus(cost)
+	if !place {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
+	s.open++
 	e := l.open.put(l, cost)
+	e.tenant = s
 	return Reservation{e: e, seq: e.seq}, true
-}
-
-// admitNow is admit for a newcomer to the line who does not wait. One who is
-// turned down is looked at again, at the clock as it is and after those whose
-// turn has come.
-func (l *Limiter) admitNow(cost Cost, slot bool, stamp int64) (r Reservation, ok bool) {
-	if l.head() == nil {
-		if r, ok = l.admit(cost, slot, l.see(stamp)); ok {
-			return r, true
-		}
-	}
-	if now := l.catchUp(); l.head() == nil {
-		return l.admit(cost, slot, now)
-	}
-	return Reservation{}, false
-}
-
-// impossible is the error for a cost that no wait can make admissible, or nil.
-func (l *Limiter) impossible(cost Cost) *Error {
-	if !cost.valid() {
-		return &Error{Reason: ErrInvalid, Dimension: "cost", Cost: min(cost.Requests, cost.Input, cost.Output)}
-	}
-	a := cost.amounts()
-	for i := range l.limits {
-		b := &l.limits[i]
-		if c := a.in(b.unit); c > b.max {
-			return &Error{Reason: ErrTooLarge, Dimension: b.cfg.Name, Cost: c, Capacity: b.max}
-		}
-	}
-	return nil
-}
-
-// earliest is the instant at which cost could go with the given costs ahead of
-// it, under no other use, and the limit that sets it: nil if none makes it
-// wait, or only a pause does. The in-flight gate is not in it, for nobody
-// knows when a call will end.
-//
-// It is O(1) for any line, and never too late. When it is exact, see Error.
-func (l *Limiter) earliest(cost, ahead Cost, now int64) (at int64, which *bound) {
-	start := max(now, l.pausedUntil)
-	at = start
-	a, before := cost.amounts(), ahead.amounts()
-	for i := range l.limits {
-		b := &l.limits[i]
-		b.advance(now)
-		if t := later(start, b.waitFrom(start, before.in(b.unit), a.in(b.unit))); t > at {
-			at, which = t, b
-		}
-	}
-	return at, which
-}
-
-// refusal describes why a possible cost is not admitted now, in numbers.
-func (l *Limiter) refusal(reason error, cost Cost, slot bool, ahead Cost) *Error {
-	now := l.last
-	at, b := l.earliest(cost, ahead, now)
-	e := &Error{Reason: reason}
-	switch {
-	case slot && l.full() && reason != ErrWaitTooLong:
-		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, int64(l.maxInFlight)
-		return e // it could go when a call ends, and nobody knows when
-	case b != nil:
-		a := cost.amounts()
-		e.Dimension, e.Cost, e.Capacity = b.cfg.Name, a.in(b.unit), b.max
-	case now < l.pausedUntil:
-		e.Dimension = "pause"
-	case slot && l.full():
-		e.Dimension, e.Cost, e.Capacity = "in-flight", 1, int64(l.maxInFlight)
-	default:
-		e.Dimension, e.Cost = "line", 1
-	}
-	switch {
-	case at == math.MaxInt64: // or later: longer than can be told, but not unknown
-		e.Wait = math.MaxInt64
-		e.Earliest = l.base.Add(math.MaxInt64)
-	case at > now:
-		e.Wait = time.Duration(at - now)
-		e.Earliest = l.base.Add(time.Duration(at))
-	}
-	return e
 }

@@ -3,8 +3,10 @@ package limit
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -64,12 +66,22 @@ func empty(t *testing.T, l *Limiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.head() != nil || l.line.n+l.first.n != 0 || l.line.sum != (Cost{}) || l.first.sum != (Cost{}):
-		t.Errorf("the line is not empty: %+v %+v", l.line, l.first)
+	case l.waiting != 0 || l.oldest != nil || l.newest != nil || len(l.lanes) != 0 || len(l.due) != 0:
+		t.Errorf("%d wait in %d lanes", l.waiting, len(l.lanes))
 	case l.armed != 0 || l.timer != nil && l.timer.Stop():
 		t.Error("a timer is set")
 	case l.open.n != 0:
 		t.Errorf("%d in flight", l.open.n)
+	}
+	for _, s := range append(slices.Collect(maps.Values(l.scopes)), &l.root) {
+		if q := s.queue; s.waiting() != 0 || q != nil && q.asked != (Cost{}) || s.open != 0 || s != &l.root && s.refs != 0 || s.spare != (Cost{}) {
+			t.Errorf("scope %q: %+v %+v", s.name, s, q)
+		}
+		for i := range s.limits {
+			if q := s.limits[i].line; q != nil && (q.n != 0 || len(q.flows) != 0 || q.idle != nil || q.claim != nil || q.class[0].likely != (Cost{}) || q.class[1].weight != 0) {
+				t.Errorf("scope %q: the line of %s is not empty: %+v", s.name, s.limits[i].cfg.Name, q)
+			}
+		}
 	}
 }
 
@@ -299,8 +311,8 @@ func TestHeadIsTimedAnew(t *testing.T) {
 	}
 }
 
-// Only a head is granted: a small cost does not overtake a large one, in any
-// dimension, and a retry that comes first does.
+// A small cost does not overtake a large one in a limit that both need; one that
+// needs nothing of that limit passes, and so does a retry that comes first.
 func TestNobodyOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{
@@ -308,17 +320,17 @@ func TestNobodyOvertakes(t *testing.T) {
 			{Name: "tpm", Unit: Tokens, Rate: PerSecond(10), Burst: 100, Empty: true},
 		}})
 		large, _ := l.Reserve(Cost{Requests: 1, Input: 100})
-		free, _ := l.Reserve(Cost{Requests: 1}) // needs nothing that is short
-		if l.Allow(Cost{}) {
-			t.Fatal("a cost of nothing overtook")
-		}
-		if _, err := l.TryAcquire(Cost{Requests: 1}); !errors.Is(err, ErrLimited) {
-			t.Fatal(err)
+		small, _ := l.Reserve(Cost{Requests: 1, Input: 10})
+		if !l.Allow(Cost{}) || !l.Allow(Cost{Requests: 1}) {
+			t.Fatal("a cost that needs no tokens waits for them")
 		}
 		time.Sleep(time.Second)
+		if _, err := l.TryAcquire(Cost{Input: 1}); !errors.Is(err, ErrLimited) {
+			t.Fatal(err)
+		}
 		retry := make(chan Reservation)
 		go func() {
-			r, err := l.AcquireFirst(context.Background(), Cost{Requests: 1})
+			r, err := l.AcquireFirst(context.Background(), Cost{Requests: 1, Input: 10})
 			if err != nil {
 				t.Error(err)
 			}
@@ -327,11 +339,11 @@ func TestNobodyOvertakes(t *testing.T) {
 		(<-retry).Keep() // at once
 		start := time.Now()
 		<-large.Ready()
-		if d := time.Since(start); d != 9*time.Second {
+		if d := time.Since(start); d != 10*time.Second {
 			t.Errorf("the large one went after %v", d)
 		}
-		<-free.Ready()
-		if d := time.Since(start); d != 9*time.Second {
+		<-small.Ready()
+		if d := time.Since(start); d != 11*time.Second {
 			t.Errorf("the next went after %v", d)
 		}
 	})

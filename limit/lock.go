@@ -4,7 +4,7 @@ import "runtime"
 
 const (
 	tries = 16   // how often the lock is asked for before the caller is put to sleep
-	pause = 4000 // turns of an empty loop between two tries: one or two microseconds
+	turns = 4000 // rounds of an empty loop between two tries: one or two microseconds
 )
 
 // lock takes l.mu, which is held for tens of nanoseconds and never across a
@@ -27,7 +27,7 @@ func (l *Limiter) lock() {
 // tried too: it saves hardly any of those fetches, and no time.
 func (l *Limiter) lockSlow() {
 	for range tries {
-		for range pause {
+		for range turns {
 		}
 		if l.mu.TryLock() {
 			return

@@ -18,7 +18,10 @@ func (r Reservation) Sent() {
 	if e := r.open(); e != nil {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.mark = mark{set: true, at: now, debits: l.debits, refunds: l.refunds}
+		e.mark = mark{set: true, at: now, sums: l.root.sums()}
+		for i := range e.path {
+			e.path[i].sums = e.path[i].s.sums()
+		}
 		l.young.push(e)
 	}
 	l.mu.Unlock()
@@ -49,26 +52,39 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 // LowerIn is [Reservation.Lower] for a limit of another scope that the
 // reservation takes from. It does nothing for a scope that is not on its path.
 func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool {
-	switch {
-	case r.e == nil:
+	if r.e == nil {
 		return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
-	case scope != "":
-		return false
 	}
 	l := r.e.l
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	e, b := r.open(), l.find(name)
-	if e == nil || b == nil || !e.mark.set {
+	e := r.open()
+	if e == nil || !e.mark.set {
+		return false
+	}
+	s, then := &l.root, e.mark.sums
+	if scope != "" {
+		s = nil
+		for i := range e.path {
+			if e.path[i].s.name == scope {
+				s, then = e.path[i].s, e.path[i].sums
+			}
+		}
+		if s == nil {
+			return false
+		}
+	}
+	b := s.find(name)
+	if b == nil {
 		return false
 	}
 	b.advance(now)
 	var since Cost
 	if !e.mark.young { // else nothing was debited after the first 250 ms
-		since = l.debits.minus(e.mark.debits)
+		since = s.debits.minus(then.debits)
 	}
-	back := l.refunds.minus(e.mark.refunds)
+	back := s.refunds.minus(then.refunds)
 	own = own.bounded()
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
@@ -82,42 +98,28 @@ func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool
 		return false
 	}
 	b.took = wide{}
-	l.schedule(now)
-	return true
-}
-
-// Drain tells the limit of that name that the other side refused and wants d
-// waited: after d it holds what the refused call needs, keep units, and nothing
-// beyond. So credit falls to what will be keep at d from now; a d of zero or
-// less is now, and a keep below zero is nothing. What the refused call holds
-// itself is to be given back before, or it comes on top. Drain reports whether
-// credit fell, and does nothing for an unknown name.
-func (l *Limiter) Drain(name string, keep int64, d time.Duration) bool {
-	l.lock()
-	defer l.mu.Unlock()
-	now := l.catchUp()
-	b := l.find(name)
-	if b == nil {
-		return false
-	}
-	if !b.setBack(now, mul(uint64(clampUnits(keep)), b.w), max(0, d)) {
-		return false
-	}
-	l.schedule(now)
+	l.run(now)
 	return true
 }
 
 // A mark remembers the sums at the instant an attempt was sent, so that what
 // the other side later says of that instant can be carried forward.
 type mark struct {
-	set     bool
-	young   bool // less than 250 ms old, and in the list of those
-	at      int64
-	debits  Cost // final, once the mark is no longer young
-	refunds Cost
+	set   bool
+	young bool // less than 250 ms old, and in the list of those
+	at    int64
+	sums  sums // of the root; those of other scopes are in entry.path
 
 	older, newer *entry // in that list
 }
+
+// sums are those of a scope at the instant of a mark.
+type sums struct {
+	debits  Cost // final, once the mark is no longer young
+	refunds Cost
+}
+
+func (s *scope) sums() sums { return sums{s.debits, s.refunds} }
 
 // settleTime is how long after an attempt left its debits may already be in
 // the snapshot it brings back. Debits of that time are not counted again.
@@ -160,7 +162,10 @@ func (q *marks) remove(e *entry) {
 // debit, so each mark holds just those of its first 250 ms.
 func (q *marks) settle(l *Limiter) {
 	for e := q.oldest; e != nil && l.last-e.mark.at > settleTime; e = q.oldest {
-		e.mark.debits = l.debits
+		e.mark.sums.debits = l.root.debits
+		for i := range e.path {
+			e.path[i].sums.debits = e.path[i].s.debits
+		}
 		q.remove(e)
 	}
 }

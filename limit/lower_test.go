@@ -90,7 +90,7 @@ func lowerModel(t *testing.T, dice *rand.Rand, others bool) {
 		onTheWay, toCome := sent-p.charged, p.givenBack-back
 		right := p.level - (onTheWay+toCome+1)*p.w
 		l.mu.Lock()
-		level := l.limits[0].level
+		level := l.root.limits[0].level
 		l.mu.Unlock()
 		if level.less(mulSigned(right, 1)) {
 			t.Errorf("%s: credit %v grains, a correct reading implies %d", when, level.big(), right)
@@ -289,7 +289,7 @@ func TestLowerCommutes(t *testing.T) {
 			for _, i := range order {
 				calls[i].Lower("tokens", int64(3000-137*i), Cost{})
 			}
-			if level := l.limits[0].level; round == 0 {
+			if level := l.root.limits[0].level; round == 0 {
 				want = level
 			} else if level != want {
 				t.Errorf("order %v: level %v, want %v", order, level.big(), want.big())
@@ -309,7 +309,7 @@ func TestWrongRules(t *testing.T) {
 	set := func(l *Limiter, level int64) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		b := &l.limits[0]
+		b := &l.root.limits[0]
 		b.advance(l.now())
 		b.lower(mulSigned(level, b.w))
 	}

@@ -182,3 +182,8 @@ func gap(s source) time.Duration {
 	}
 	return time.Duration(spread(s, int64(month)))
 }
+
+// count is what a unit makes of a cost, written out again.
+func count(u Unit, c Cost) int64 {
+	return map[Unit]int64{Requests: c.Requests, Input: c.Input, Output: c.Output, Tokens: c.Input + c.Output}[u]
+}

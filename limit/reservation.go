@@ -1,7 +1,5 @@
 package limit
 
-import "runtime"
-
 // A Reservation is an admitted cost. It must be ended, once, in one of three
 // ways; ends after the first do nothing, from whichever goroutine they come:
 //
@@ -22,11 +20,21 @@ type Reservation struct {
 
 // entry is an open reservation, or a free place for one.
 type entry struct {
-	l    *Limiter
-	seq  uint64 // 0 = free
-	cost Cost
-	next *entry // of the free ones
-	mark mark
+	l      *Limiter
+	seq    uint64 // 0 = free
+	cost   Cost
+	spare  Cost // how much of it is expected to come back
+	tenant *scope
+	class  Class
+	next   *entry // of the free ones
+	mark   mark   // in the root
+	path   []hold // the other scopes it takes from, outermost first
+}
+
+// hold is an entry in one scope other than the root.
+type hold struct {
+	s    *scope
+	sums sums // at the mark
 }
 
 // table keeps open reservations in reused entries, so that a handle is a plain
@@ -34,7 +42,7 @@ type entry struct {
 type table struct {
 	free *entry
 	seq  uint64 // the last that was given
-	n    int    // open ones: those in flight
+	n    int    // open ones
 	made int    // entries there are
 }
 
@@ -46,7 +54,7 @@ func (t *table) put(l *Limiter, cost Cost) *entry {
 	t.free = e.next
 	t.n++
 	t.seq++
-	e.seq, e.cost, e.mark.set = t.seq, cost, false
+	e.seq, e.cost, e.spare, e.class, e.mark.set = t.seq, cost, Cost{}, Interactive, false
 	return e
 }
 
@@ -81,16 +89,60 @@ func (r Reservation) open() *entry {
 	return r.e
 }
 
-// end closes the reservation and gives back its place in flight. It returns
-// false if it was ended before.
-func (r Reservation) end() (cost Cost, ok bool) {
+// ending is how a reservation ends.
+type ending uint8
+
+const (
+	kept ending = iota
+	settled
+	returned
+)
+
+// finish ends r, with its actual cost if it is settled, and reports whether it
+// was open. Places are given back in every scope, and credit where less was used.
+func (r Reservation) finish(how ending, actual Cost) bool {
 	e := r.open()
 	if e == nil {
-		return Cost{}, false
+		return false
 	}
-	e.l.young.remove(e)
-	e.l.open.drop(e)
-	return e.cost, true
+	l := e.l
+	l.young.remove(e)
+	l.leave(&l.root, e, how)
+	for i := range e.path {
+		l.leave(e.path[i].s, e, how)
+	}
+	switch how {
+	case settled:
+		l.correct(Cost{
+			Input:  e.cost.Input - clampUnits(actual.Input),
+			Output: e.cost.Output - clampUnits(actual.Output),
+		}, r.seq, flowKey{e.tenant, e.class}, e.path)
+	case returned:
+		l.correct(e.cost, r.seq, flowKey{e.tenant, e.class}, e.path)
+	}
+	if len(e.path) > 0 {
+		for i := range e.path {
+			l.done(e.path[i].s)
+		}
+		clear(e.path)
+		e.path = e.path[:0]
+	}
+	l.open.drop(e)
+	return true
+}
+
+// leave gives the place of e in s back.
+func (l *Limiter) leave(s *scope, e *entry, how ending) {
+	s.open--
+	if e.spare != (Cost{}) {
+		s.spare = s.spare.minus(e.spare)
+	}
+	if s.pause != nil {
+		l.probed(s, e.seq, how)
+	}
+	if l.waiting > 0 && s.queue != nil && s.queue.places != nil {
+		l.look(s.queue.places, l.last)
+	}
 }
 
 // Settle ends the reservation with the tokens that it really cost. Less than
@@ -105,17 +157,7 @@ func (r Reservation) Settle(actual Cost) {
 		}
 		return
 	}
-	l := r.e.l
-	l.lock()
-	l.moving()
-	if cost, ok := r.end(); ok {
-		l.correct(Cost{
-			Input:  cost.Input - clampUnits(actual.Input),
-			Output: cost.Output - clampUnits(actual.Output),
-		}, r.seq)
-		l.moved()
-	}
-	l.mu.Unlock()
+	r.end(settled, actual)
 }
 
 // Keep ends the reservation as it is: what was reserved is spent.
@@ -126,13 +168,7 @@ func (r Reservation) Keep() {
 		}
 		return
 	}
-	l := r.e.l
-	l.lock()
-	l.moving()
-	if _, ok := r.end(); ok {
-		l.moved()
-	}
-	l.mu.Unlock()
+	r.end(kept, Cost{})
 }
 
 // Return ends the reservation of a call that was never made.
@@ -143,14 +179,7 @@ func (r Reservation) Return() {
 		}
 		return
 	}
-	l := r.e.l
-	l.lock()
-	l.moving()
-	if cost, ok := r.end(); ok {
-		l.correct(cost, r.seq)
-		l.moved()
-	}
-	l.mu.Unlock()
+	r.end(returned, Cost{})
 }
 
 // Cost is what is reserved; zero once the reservation has ended.
@@ -170,44 +199,49 @@ func (r Reservation) Cost() Cost {
 	return Cost{}
 }
 
-// KeepOnCollect ends r as kept when the garbage collector finds that p, the
-// thing whose life the reservation covers, was forgotten without ending it. It
-// is a net under a leak, not a way to end: it costs an allocation, and the
-// collector comes when it likes. Stop the returned cleanup to spare it.
-func KeepOnCollect[T any](p *T, r Reservation) runtime.Cleanup {
-	return runtime.AddCleanup(p, Reservation.Keep, r)
+// end ends a reservation of a Limiter. The lines are looked at before, for what
+// is due by now, and after. Nobody waiting is the common case, and needs no
+// clock.
+func (r Reservation) end(how ending, actual Cost) {
+	l := r.e.l
+	l.lock()
+	if l.waiting > 0 {
+		l.catchUp()
+	}
+	if r.finish(how, actual) && l.waiting > 0 {
+		l.run(l.last)
+	}
+	l.mu.Unlock()
 }
 
 // correct gives back (or, where negative, charges) the difference between
-// reserved and actual. A limit that came after the reservation was not charged
-// for it; giving back to it would mint credit.
-func (l *Limiter) correct(diff Cost, seq uint64) {
-	l.refunds = l.refunds.plus(diff)
+// reserved and actual, in the root and in path. A limit that came after the
+// reservation was not charged for it; giving back to it would mint credit.
+func (l *Limiter) correct(diff Cost, seq uint64, key flowKey, path []hold) {
 	a := diff.amounts()
-	for i := range l.limits {
-		b := &l.limits[i]
-		switch d := a.in(b.unit); {
+	l.correctIn(&l.root, diff, &a, seq, key)
+	for i := range path {
+		l.correctIn(path[i].s, diff, &a, seq, key)
+	}
+}
+
+func (l *Limiter) correctIn(s *scope, diff Cost, a *amounts, seq uint64, key flowKey) {
+	s.refunds = s.refunds.plus(diff)
+	for i := range s.limits {
+		b := &s.limits[i]
+		d := a.in(b.unit)
+		switch {
 		case d == 0 || b.born > seq:
+			continue
 		case d > 0:
 			b.refund(d)
 		default:
 			b.advance(l.now()) // a charge does depend on what was full before it
 			b.charge(-d)
 		}
-	}
-}
-
-// moving and moved stand around a change that gives back credit or a place: the
-// line is looked at before, for what is due by now, and after. Nobody waiting is
-// the common case, and needs no clock.
-func (l *Limiter) moving() {
-	if l.head() != nil {
-		l.catchUp()
-	}
-}
-
-func (l *Limiter) moved() {
-	if l.head() != nil {
-		l.schedule(l.last)
+		if b.line != nil && b.line.n > 0 {
+			b.line.settle(l, key, seq, d)
+			l.look(b.line, l.last)
+		}
 	}
 }

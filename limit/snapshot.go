@@ -1,6 +1,12 @@
 package limit
 
-import "time"
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
 
 // A Snapshot is the state of one scope at one instant, for people and metrics.
 // That of a [Limiter] is the root scope, and has the others in Scopes.
@@ -40,30 +46,215 @@ type LimitState struct {
 	Waiting    int64 // units asked for by those who wait for this limit
 }
 
-// Snapshot returns the state now. It takes the lock for a moment and changes
-// nothing.
+// Snapshot returns the state now, and changes nothing. It takes the lock for a
+// few scopes at a time, so with very many of them the last were read a little
+// later than the first; each scope is read at one instant.
 func (l *Limiter) Snapshot() Snapshot {
+	const few = 64
 	l.lock()
-	defer l.mu.Unlock()
 	now := l.now()
-	s := Snapshot{
-		Limits:      make([]LimitState, 0, len(l.limits)),
-		Waiting:     l.line.n + l.first.n,
-		InFlight:    l.open.n,
-		MaxInFlight: l.maxInFlight,
+	root := Snapshot{}
+	l.root.snapshot(l, &root, make([]LimitState, 0, len(l.root.limits)), now)
+	if l.oldest != nil {
+		root.Oldest = time.Duration(now - l.oldest.joined)
 	}
-	if l.pausedUntil > now {
-		s.PausedUntil = l.base.Add(time.Duration(l.pausedUntil))
+	n, limits := len(l.scopes), 0
+	if n == 0 {
+		l.mu.Unlock()
+		return root
 	}
-	ahead := l.ahead(&l.line).amounts()
-	for i := range l.limits {
-		b := &l.limits[i]
+	scopes := make([]*scope, 0, n)
+	for _, s := range l.scopes {
+		scopes = append(scopes, s)
+		limits += len(s.limits)
+	}
+	lanes := make([]*lane, 0, len(l.lanes))
+	for _, k := range l.lanes {
+		lanes = append(lanes, k)
+	}
+	l.mu.Unlock()
+
+	oldest := make(map[*scope]int64, n)
+	for part := range slices.Chunk(lanes, few) {
+		l.lock()
+		for _, k := range part {
+			for ; k != nil && k.head != nil; k = k.twin {
+				for _, s := range k.path {
+					if at, ok := oldest[s]; !ok || k.head.joined < at {
+						oldest[s] = k.head.joined
+					}
+				}
+			}
+		}
+		l.mu.Unlock()
+	}
+	root.Scopes = make([]Snapshot, 0, n)
+	states := make([]LimitState, 0, limits)
+	for part := range slices.Chunk(scopes, few) {
+		l.lock()
+		now = l.now()
+		for _, s := range part {
+			root.Scopes = append(root.Scopes, Snapshot{})
+			one := &root.Scopes[len(root.Scopes)-1]
+			before := len(states)
+			states = s.snapshot(l, one, states, now)
+			one.Limits = states[before:len(states):len(states)]
+			if at, ok := oldest[s]; ok && one.Waiting > 0 {
+				one.Oldest = time.Duration(now - at)
+			}
+		}
+		l.mu.Unlock()
+	}
+	slices.SortFunc(root.Scopes, func(a, b Snapshot) int { return strings.Compare(a.Scope, b.Scope) })
+	return root
+}
+
+// snapshot writes the state of s to one, and appends those of its limits.
+func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int64) []LimitState {
+	*one = Snapshot{
+		Scope: s.name, Options: s.opt, Waiting: s.waiting(),
+		InFlight: s.open, MaxInFlight: s.opt.MaxInFlight,
+		Served: s.debits.minus(s.refunds),
+	}
+	if s.pausedUntil > now {
+		one.PausedUntil = l.base.Add(time.Duration(s.pausedUntil))
+		if p := s.pause; p != nil {
+			one.PausedBy, one.PausedWhy = p.by, p.why
+			if p.after > 0 {
+				one.ProbeAt, one.Probing = l.base.Add(time.Duration(p.probeAt)), p.probe != 0
+			}
+		}
+	}
+	var asked amounts
+	if s.queue != nil {
+		asked = s.queue.asked.amounts()
+	}
+	before := len(states)
+	for i := range s.limits {
+		b := &s.limits[i]
 		b.advance(now)
 		c := b.Credit()
-		s.Limits = append(s.Limits, LimitState{
+		state := LimitState{
 			Limit: *b.cfg, Capacity: b.burst,
-			Credit: max(0, c), Debt: max(0, -c), Waiting: ahead.in(b.unit),
-		})
+			Credit: max(0, c), Debt: max(0, -c), Waiting: asked.in(b.unit),
+		}
+		if b.conf != nil {
+			state.Configured = *b.conf
+		}
+		states = append(states, state)
 	}
-	return s
+	one.Limits = states[before:len(states):len(states)]
+	return states
+}
+
+// String reads like "tpm: 30000/1m0s, 4200 of 5000 left, 900 waiting".
+func (s LimitState) String() string {
+	text := fmt.Sprintf("%s: %v, ", s.Name, s.Rate)
+	if s.Debt > 0 {
+		text += fmt.Sprintf("%d owed", s.Debt)
+	} else {
+		text += fmt.Sprintf("%d of %d left", s.Credit, s.Capacity)
+	}
+	if s.Waiting > 0 {
+		text += fmt.Sprintf(", %d waiting", s.Waiting)
+	}
+	if s.Configured != (Limit{}) && s.Configured.Rate != s.Rate {
+		text += fmt.Sprintf(" (%v configured)", s.Configured.Rate)
+	}
+	return text
+}
+
+// LogValue is the state as a group for [log/slog].
+func (s LimitState) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("name", s.Name),
+		slog.String("rate", s.Rate.String()),
+		slog.Int64("capacity", s.Capacity),
+		slog.Int64("credit", s.Credit),
+		slog.Int64("debt", s.Debt),
+		slog.Int64("waiting", s.Waiting),
+	}
+	if s.Configured.Rate != s.Rate {
+		attrs = append(attrs, slog.String("configured", s.Configured.Rate.String()))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// String has a line for each scope, such as
+//
+//	root: tpm: 30000/1m0s, 4200 of 5000 left; 3 in flight, 2 waiting
+//
+// and at most ten scopes.
+func (s Snapshot) String() string {
+	const most = 10
+	var b strings.Builder
+	s.line(&b)
+	for i, one := range s.Scopes {
+		if i == most {
+			fmt.Fprintf(&b, "\nand %d more scopes", len(s.Scopes)-most)
+			break
+		}
+		b.WriteByte('\n')
+		one.line(&b)
+	}
+	return b.String()
+}
+
+func (s *Snapshot) line(b *strings.Builder) {
+	name := s.Scope
+	if name == "" {
+		name = "root"
+	}
+	b.WriteString(name + ": ")
+	for i, state := range s.Limits {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(state.String())
+	}
+	if len(s.Limits) == 0 {
+		b.WriteString("no limits")
+	}
+	fmt.Fprintf(b, "; %d", s.InFlight)
+	if s.MaxInFlight > 0 {
+		fmt.Fprintf(b, " of %d", s.MaxInFlight)
+	}
+	fmt.Fprintf(b, " in flight, %d waiting", s.Waiting)
+	if s.Oldest > 0 {
+		fmt.Fprintf(b, " for up to %v", round(s.Oldest))
+	}
+	if !s.PausedUntil.IsZero() {
+		fmt.Fprintf(b, "; paused until %v", s.PausedUntil.Format(time.RFC3339))
+		if s.PausedBy != "" {
+			b.WriteString(" by " + s.PausedBy)
+		}
+		if s.PausedWhy != "" {
+			b.WriteString(" (" + s.PausedWhy + ")")
+		}
+	}
+}
+
+// LogValue is the state as a group for [log/slog], without the scopes in it,
+// whose number it gives.
+func (s Snapshot) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.Int("in_flight", s.InFlight),
+		slog.Int("waiting", s.Waiting),
+	}
+	if s.Scope != "" {
+		attrs = append(attrs, slog.String("scope", s.Scope))
+	}
+	if s.Oldest > 0 {
+		attrs = append(attrs, slog.Duration("oldest", s.Oldest))
+	}
+	if !s.PausedUntil.IsZero() {
+		attrs = append(attrs, slog.Time("paused_until", s.PausedUntil), slog.String("paused_by", s.PausedBy), slog.String("paused_why", s.PausedWhy))
+	}
+	for _, state := range s.Limits {
+		attrs = append(attrs, slog.Any(state.Name, state.LogValue()))
+	}
+	if len(s.Scopes) > 0 {
+		attrs = append(attrs, slog.Int("scopes", len(s.Scopes)))
+	}
+	return slog.GroupValue(attrs...)
 }

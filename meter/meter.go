@@ -309,7 +309,7 @@ func (m *Meter) answered(b *budget, a transport.Attempt) {
 	o := outcomeOf(a.Status)
 	m.lock()
 	defer m.mu.Unlock()
-	for u, n := range [4]int64{limit.Requests: a.Quota.Requests, limit.Input: a.Quota.Input, limit.Output: a.Quota.Output, limit.Tokens: a.Quota.Tokens} {
+	for u, n := range [4]int64{limit.Requests: a.Left.Requests, limit.Input: a.Left.Input, limit.Output: a.Left.Output, limit.Tokens: a.Left.Tokens} {
 		if n >= 0 {
 			b.left[u], b.known[u] = n, true
 		}

@@ -110,7 +110,7 @@ func TestEveryEventIsCountedOnce(t *testing.T) {
 					want.Admitted++
 					c.admitted = true
 				case k == 3:
-					c.t.Answered(transport.Attempt{Request: c.r, Status: 429, Quota: transport.Quota{Requests: -1, Tokens: 5, Input: -1, Output: -1}})
+					c.t.Answered(transport.Attempt{Request: c.r, Status: 429, Left: transport.Left{Requests: -1, Tokens: 5, Input: -1, Output: -1}})
 					want.Attempts[RateLimited]++
 				default:
 					u := transport.Usage{Input: 10, Output: 20, Found: k == 4}

@@ -75,9 +75,9 @@ var table = []Profile{
 	},
 	{
 		// A wall-clock minute; the balance is told after the call, without
-		// what came from the cache.
+		// what came from the cache. Audio is counted in seconds.
 		Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"},
-		Rule:     estimate.Rule{Charge: estimate.ChargeSettle, CachedFree: true},
+		Rule:     estimate.Rule{Charge: estimate.ChargeSettle, CachedFree: true, AudioFree: true},
 		Headroom: 95, Dialect: "mistral", RemainingAfter: true,
 		Source: "Mistral limits page; query-cost fields of recorded responses", AsOf: "2026-10",
 	},

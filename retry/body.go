@@ -64,8 +64,8 @@ func (b *body) fit(out *http.Request) {
 
 var errNilBody = fmt.Errorf("returned no body")
 
-// buffer reads a body that can be read only once into memory, if it is allowed to
-// and the body is small enough. What is too large is sent as the stream it is.
+// buffer reads a body that can be read only once into memory, if MaxBuffer allows
+// it and the body is small enough. A larger body is sent as a stream.
 func (c *call) buffer() error {
 	limit := c.t.opts.MaxBuffer
 	b := &c.body

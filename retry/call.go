@@ -14,7 +14,7 @@ import (
 // attempt. It is the steps of an engine. One goroutine uses it.
 type call struct {
 	t      *Transport
-	req    *http.Request // the caller's, never altered unless it is Owned
+	req    *http.Request // the caller's, never altered unless the base owns it
 	header http.Header   // as the caller gave it
 	body   body
 	per    perCall
@@ -25,9 +25,10 @@ type call struct {
 	n       int
 	resp    *http.Response
 	err     error
-	arrived time.Time // when its outcome was there; set when it is to be judged
-	refusal *held     // resp.Body, once it has been looked at
-	verdict refusal.Verdict
+	arrived time.Time       // when its outcome was there; set when it is to be judged
+	order   Order           // what its header says, of a status of 400 or more
+	held    *held           // resp.Body, once it has been read ahead
+	reading refusal.Reading // header and body, once the body has been read
 
 	wait     time.Duration // decided; from the moment of the decision
 	sleeping time.Time     // since when; zero when not
@@ -62,19 +63,19 @@ func newCall(t *Transport, req *http.Request) *call {
 	return c
 }
 
-// attempt sends the request once. The base gets a request and a header map of
-// its own for each attempt, so that one that edits them changes neither the
-// caller's nor the next attempt's. The copy is shallow otherwise: the caller may
+// attempt sends the request once. The base gets a request and a header map of its
+// own for each attempt. So a base that edits them changes neither the caller's
+// nor those of the next attempt. The copy is shallow otherwise: the caller may
 // set trailers while the body is read, and they must be seen.
 func (c *call) attempt() {
 	if c.n > 0 {
 		c.last = c.snapshot()
-		if c.refusal != nil {
-			c.refusal.Close() // frees the connection if it is still busy with the refusal
+		if c.held != nil {
+			c.held.Close() // frees the connection if it is still busy with the refusal
 		}
 	}
 	out := c.req
-	if c.n > 0 || !c.t.opts.Owned {
+	if c.n > 0 || !c.t.owned {
 		out = c.req.WithContext(c.req.Context())
 	}
 	out.Header = c.header.Clone()
@@ -92,7 +93,8 @@ func (c *call) attempt() {
 	case resp != nil && resp.Request == out:
 		resp.Request = c.req
 	}
-	c.resp, c.err, c.refusal, c.verdict = resp, err, nil, refusal.Verdict{}
+	c.resp, c.err = resp, err
+	c.order, c.held, c.reading = Order{}, nil, refusal.Reading{}
 }
 
 // pause is how long the engine sleeps.
@@ -153,8 +155,8 @@ func (c *call) wake() {
 }
 
 // watchCancel returns a context that also ends with the request's deprecated
-// Cancel channel, which http.Client.Timeout still uses above transports that are
-// not net/http's own.
+// Cancel channel. http.Client.Timeout still uses that channel above transports
+// that are not net/http's own.
 func (c *call) watchCancel() (stop func(), ctx context.Context) {
 	ctx = c.req.Context()
 	canceled := cancelOf(c.req)
@@ -201,14 +203,14 @@ func (c *call) finish() (*http.Response, error) {
 		resp = nil
 	case err != nil && c.ended != nil:
 		err = c.failure(c.ended, err)
-	case err != nil && (c.n > 1 || c.reason.held()):
+	case err != nil && (c.n > 1 || c.reason.held() || redact(scrub(err.Error(), c.req)) != err.Error()):
 		err = c.failure(err, nil)
 	}
-	if c.per.trace != nil {
-		c.per.trace.add(c.n, c.waited, c.reason)
+	if c.per.tally != nil {
+		c.per.tally.add(c.n, c.waited, c.reason)
 	}
 	if f := c.t.opts.Done; f != nil {
-		e := Event{Request: c.req, Err: err, Attempt: c.n, Waited: c.waited, Verdict: c.verdict, Reason: c.reason}
+		e := Event{Request: c.req, Err: err, Attempt: c.n, Waited: c.waited, Refusal: c.public(), Reason: c.reason}
 		if resp != nil {
 			e.Response = c.view(nil)
 		}
@@ -218,21 +220,33 @@ func (c *call) finish() (*http.Response, error) {
 }
 
 func (c *call) closeRefusal() {
-	if c.refusal != nil {
-		c.refusal.Close()
+	if c.held != nil {
+		c.held.Close()
 	} else if c.resp.Body != nil {
 		c.resp.Body.Close()
 	}
 }
 
-// event is what Deciding and Admit are told.
+// event is what the hooks get.
 func (c *call) event() Event {
 	e := Event{
 		Request: c.req, Err: c.err, Attempt: c.n,
-		Wait: c.wait, Waited: c.waited, Verdict: c.verdict,
+		Wait: c.wait, Waited: c.waited, Refusal: c.public(), Reason: c.reason,
 	}
 	if c.resp != nil {
-		e.Response = c.view(c.refusal.seen())
+		var seen []byte
+		if c.held != nil {
+			seen = c.held.seen()
+		}
+		e.Response = c.view(seen)
 	}
 	return e
+}
+
+// public is what the response said, zero if its body was not read.
+func (c *call) public() Refusal {
+	if c.held == nil {
+		return Refusal{Wait: c.order.Wait, Named: c.order.Named}
+	}
+	return public(&c.reading, c.ignoresBodyWait())
 }

@@ -1,7 +1,8 @@
 // Package retry makes a failed call again when that can help, and never
 // before the server allows it.
 //
-// [Transport] is an [http.RoundTripper] around another one. It promises:
+// [Transport] is an [http.RoundTripper] around another one. Most callers need only
+// [New]; package transport has one inside. It promises:
 //
 //   - The server's word is kept. No attempt leaves before the time a response
 //     named, and none is made that cannot succeed.
@@ -11,9 +12,10 @@
 //     and each attempt carries the same bytes and the same length.
 //   - Nothing is left behind: no timer, no goroutine, no open response.
 //
-// It will not follow redirects, log, add headers, shorten a wait the server
-// asked for, buffer a body it was not told to buffer, or look at the bytes of a
-// response that is not going to be retried.
+// It will not follow redirects, log, add headers, or shorten a wait that the
+// server asked for. It buffers a request body only if Options.MaxBuffer says so.
+// It reads ahead only the body of a response that is tried again, or of a refusal
+// that Options.Refused is called for.
 //
 // # What is tried again
 //
@@ -39,28 +41,30 @@
 // # How long it waits
 //
 // A response may order a wait: Retry-After, Retry-After-Ms and their relatives
-// (RFC 9110, section 10.2.3), a wait written only in the error body, or what
-// Options.ResetHint makes of it. The longest of them is obeyed, and jitter only
-// adds to it. Without an order the wait is drawn between MinBackoff and a
-// ceiling that doubles with each attempt up to MaxBackoff.
+// (RFC 9110, section 10.2.3), or a wait written only in the error body. A 429
+// that names no wait orders the reset of its exhausted limit. The longest of them
+// is obeyed, and jitter only adds to it. Without an order the wait is drawn
+// between MinBackoff and a ceiling that doubles with each attempt up to
+// MaxBackoff.
 //
-// An ordered wait longer than Options.MaxWait, or any wait that outlasts the
+// An ordered wait longer than Options.MaxRetryAfter, or any wait that outlasts the
 // context's deadline or Options.MaxElapsed, is not slept and not shortened: the
 // caller gets the response now.
 //
 // # Order of the hooks
 //
-//	attempt 1 ── Deciding ── wait ── Admit ── attempt 2 ── … ── Done
+//	attempt 1 ── Refused ── Deciding ── wait ── Admit ── attempt 2 ── … ── Done
 //
-// Deciding hears that another attempt was decided, before the wait. Admit is
-// asked after the wait, before the attempt leaves; it may block, and may refuse,
-// and then the caller gets the response that would have been retried, whole.
-// Done hears how the call ended. No lock is held in any of them.
+// Refused is called for every attempt that the server refused, final or not.
+// Deciding is called when another attempt was decided, before the wait. Admit is
+// called after the wait, before the attempt leaves. It may block. If it refuses,
+// the caller gets the last response, whole. Done is called at the end of the
+// call. No lock is held in any of them.
 //
 // # Several layers that retry
 //
 // An SDK above this package has retries of its own, and the two multiply: three
 // attempts under an SDK that tries three times are nine. Leave one layer on. With
 // openai-go and anthropic-sdk-go that is option.WithMaxRetries(0) there, or
-// Attempts: 1 here. [Trace] counts what one call really sent.
+// Attempts: 1 here. [Tally] counts what one call really sent.
 package retry

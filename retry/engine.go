@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// steps is a call as its engine sees it: what to do, in which order, is the
-// engine's; what it means is the call's.
+// steps is a call as its engine sees it. The engine decides the order of the
+// steps, and the call does them.
 type steps interface {
 	attempt()                    // send once; the outcome stays with the call
 	judge() bool                 // shall it be sent again?
@@ -19,33 +19,36 @@ type steps interface {
 	admit(context.Context) error // the wait is over; may it go?
 }
 
-// An engine repeats attempt, judge, pause, admit until judge says no (nil), the
-// wait is cut by the context (its error) or admit refuses (its error).
+// An engine repeats attempt, judge, pause, admit. It stops if judge says no (nil),
+// the context ends in the wait (its error), or admit refuses (its error).
 //
-// The first attempt has been made and judged when run is called: most calls
-// need no second one, and so need no engine.
+// The first attempt has been made and judged when run is called. Most calls need
+// no second attempt, and so no engine.
 type engine interface {
 	run(ctx context.Context, s steps) error
 }
 
-// library is the engine: the loop of go-retryablehttp, with its timer and its
+// library is the engine: go-retryablehttp runs the loop, with its timer and its
 // watch over the context.
 //
-// The library turns the crank and never touches the goods. What it carries
-// through its loop is a blank request and a blank response; the real ones stay
-// with the call. As a plain client it would read the body into memory, replace
-// the caller's request, follow redirects, drain refused responses for as long as
-// they trickle, flush the connection pool at each failure and turn the last
-// response into an error. It cannot do to a blank what it would do to a call.
+// Its loop gets a blank request and a blank response. The real ones stay with the
+// call. As a plain client the library would change both (library_test.go shows
+// each point on it):
+//
+//   - it reads the request body into memory and replaces the caller's request
+//   - it follows redirects
+//   - it drains refused responses for as long as they trickle
+//   - it flushes the connection pool at each failure
+//   - it turns the last response into an error
 type library struct {
 	client *retryablehttp.Client
 }
 
 func newLibrary() library {
 	return library{&retryablehttp.Client{
-		HTTPClient: &http.Client{Transport: crank{}},
-		// The number of attempts is judge's business. The library looks at its own
-		// limit only after CheckRetry, when the hooks have been told already.
+		HTTPClient: &http.Client{Transport: roundTripper{}},
+		// judge counts the attempts. The library compares its own limit only after
+		// CheckRetry, when the hooks have been called already.
 		RetryMax: math.MaxInt,
 		CheckRetry: func(ctx context.Context, _ *http.Response, _ error) (bool, error) {
 			return turnOf(ctx).judge(), nil
@@ -91,11 +94,11 @@ func (t *turn) judge() bool {
 	return t.steps.judge()
 }
 
-// crank is the library's transport: one round trip is one attempt of the call.
+// roundTripper is the library's transport: one round trip is one attempt of the call.
 // It has no CloseIdleConnections, so that the library cannot flush the pool.
-type crank struct{}
+type roundTripper struct{}
 
-func (crank) RoundTrip(blank *http.Request) (*http.Response, error) {
+func (roundTripper) RoundTrip(blank *http.Request) (*http.Response, error) {
 	t := turnOf(blank.Context())
 	if t.sent {
 		t.attempt()

@@ -103,7 +103,7 @@ func (e *Error) Temporary() bool {
 	return errors.As(e.Err, &t) && t.Temporary()
 }
 
-// snapshot is what is kept of an attempt that was not the last.
+// snapshot keeps an attempt that was not the last, for the error.
 type snapshot struct {
 	status int
 	header http.Header
@@ -115,8 +115,8 @@ func (c *call) snapshot() snapshot {
 	s := snapshot{err: c.err}
 	if c.resp != nil {
 		s.status, s.header = c.resp.StatusCode, c.resp.Header
-		if c.refusal != nil {
-			s.body = c.refusal.seen()
+		if c.held != nil {
+			s.body = c.held.seen()
 		}
 	}
 	return s
@@ -127,8 +127,8 @@ func (c *call) snapshot() snapshot {
 func (c *call) failure(err, last error) *Error {
 	s := c.snapshot()
 	if c.reason == Ended && c.ended == nil && c.n > 1 {
-		// The context ended the attempt itself. What is worth knowing is why there
-		// had to be that attempt.
+		// The context ended the attempt itself. The refusal before says why that
+		// attempt was necessary.
 		s, last = c.last, c.last.err
 	}
 	e := &Error{

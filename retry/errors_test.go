@@ -13,7 +13,11 @@ import (
 	"time"
 )
 
-func TestB121_B122_B123_ErrorsKeepSecrets(t *testing.T) {
+// Report: golang/vulndb#2947, hashicorp/go-retryablehttp#133
+// Report: vllm-project/semantic-router#2132, BerriAI/litellm#22424
+// Report: ls1intum/edutelligence#358, infinigence/octollm#93
+// Report: valentinfrlch/ha-llmvision#334
+func TestErrorsKeepSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const target = "https://user:pa55word@api.example.com/v1/chat?key=SECRET1&api-key=SECRET2"
 		for name, err := range map[string]error{
@@ -28,6 +32,7 @@ func TestB121_B122_B123_ErrorsKeepSecrets(t *testing.T) {
 		} {
 			for _, o := range []Options{
 				{},
+				{Attempts: 1},
 				{Admit: func(context.Context, Event) error { return err }},
 				{MaxElapsed: 1},
 			} {
@@ -53,7 +58,9 @@ func TestB121_B122_B123_ErrorsKeepSecrets(t *testing.T) {
 }
 
 // Many programs' transports carry a key by value.
-func TestB122_ATransportKeepsItsBasesKey(t *testing.T) {
+// Report: vllm-project/semantic-router#2132, BerriAI/litellm#22424
+// Report: ls1intum/edutelligence#358, infinigence/octollm#93
+func TestATransportKeepsItsBasesKey(t *testing.T) {
 	tr := mustNew(t, struct {
 		http.RoundTripper
 		key string

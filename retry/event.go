@@ -6,24 +6,22 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/tripmeter/tripmeter/internal/refusal"
 )
 
-// An Event is what a hook is told.
+// An Event is what a hook gets.
 type Event struct {
-	Request  *http.Request   // the caller's; not to be changed
-	Response *http.Response  // a copy with a readable, bounded body; nil if the attempt had no response
-	Err      error           // the attempt's own error; nil if it had a response
-	Attempt  int             // attempts made so far, from 1
-	Wait     time.Duration   // the wait before the next attempt: to come in Deciding, over in Admit, 0 in Done
-	Waited   time.Duration   // time slept in this call so far
-	Verdict  refusal.Verdict // what the body said; zero when it was not read
-	Reason   Reason          // why there is no further attempt; in Done only
+	Request  *http.Request  // the caller's; not to be changed
+	Response *http.Response // a copy with a readable, bounded body; nil if the attempt had no response
+	Err      error          // the attempt's own error; nil if it had a response
+	Attempt  int            // attempts made so far, from 1
+	Wait     time.Duration  // the wait before the next attempt: to come in Refused and Deciding, over in Admit, 0 if there is none
+	Waited   time.Duration  // time slept in this call so far
+	Refusal  Refusal        // what header and body said
+	Reason   Reason         // why there is no further attempt; Answered if there is one
 }
 
-// String tells how the attempt went, and nothing of the request, of the response's
-// header and body, or of an error's text, all of which may hold a key.
+// String says how the attempt went. It leaves out the request, the response's
+// header and body, and the text of an error: each may hold a key.
 func (e Event) String() string {
 	s := fmt.Sprintf("attempt %d", e.Attempt)
 	if e.Response != nil {
@@ -47,7 +45,7 @@ const (
 	NotSafe                   // the request may have reached the server; see Options.IdempotentOnly
 	Exhausted                 // no attempts left
 	OneShot                   // the request body cannot be sent again
-	TooLong                   // the server orders a wait above Options.MaxWait
+	TooLong                   // the server orders a wait above Options.MaxRetryAfter
 	OutOfTime                 // the wait would outlast the context's deadline
 	Elapsed                   // the wait would outlast Options.MaxElapsed
 	NotAdmitted               // Options.Admit refused
@@ -61,7 +59,7 @@ var reasons = [...]string{
 	NotSafe:     "the request may have reached the server and is not idempotent",
 	Exhausted:   "no attempts left",
 	OneShot:     "the request body can be sent only once",
-	TooLong:     "the server orders a wait above MaxWait",
+	TooLong:     "the server orders a wait above MaxRetryAfter",
 	OutOfTime:   "the wait would outlast the context's deadline",
 	Elapsed:     "the wait would outlast MaxElapsed",
 	NotAdmitted: "the next attempt was not admitted",
@@ -76,10 +74,10 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// A Trace counts what the calls made with one context really did; see
-// [WithTrace]. Several calls may share it, as the hops of a redirect do. The zero
+// A Tally counts what the calls made with one context really did; see
+// [WithTally]. Several calls may share it, as the hops of a redirect do. The zero
 // value is ready for use, also by several goroutines.
-type Trace struct {
+type Tally struct {
 	mu       sync.Mutex
 	attempts int
 	waited   time.Duration
@@ -87,27 +85,27 @@ type Trace struct {
 }
 
 // Attempts is the number of requests handed to the base transport.
-func (t *Trace) Attempts() int {
+func (t *Tally) Attempts() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.attempts
 }
 
 // Waited is the time slept between attempts.
-func (t *Trace) Waited() time.Duration {
+func (t *Tally) Waited() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waited
 }
 
 // Reason says why the latest call to end was not tried again.
-func (t *Trace) Reason() Reason {
+func (t *Tally) Reason() Reason {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reason
 }
 
-func (t *Trace) add(attempts int, waited time.Duration, r Reason) {
+func (t *Tally) add(attempts int, waited time.Duration, r Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attempts += attempts

@@ -65,13 +65,13 @@ func Example() {
 
 // A wait that is longer than the caller wants to sleep is not shortened: the
 // caller has the provider's answer at once, and can find out why.
-func ExampleWithTrace() {
+func ExampleWithTally() {
 	transport, _ := retry.New(&provider{
 		says(429, "come back in an hour", http.Header{"Retry-After": {"3600"}}),
 	}, retry.Options{})
 
-	var trace retry.Trace
-	ctx := retry.WithTrace(context.Background(), &trace)
+	var trace retry.Tally
+	ctx := retry.WithTally(context.Background(), &trace)
 	req, _ := http.NewRequestWithContext(ctx, "POST", "https://api.example.com/v1/chat/completions", strings.NewReader(prompt))
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
@@ -83,7 +83,7 @@ func ExampleWithTrace() {
 	fmt.Println(trace.Attempts(), "attempt:", trace.Reason())
 	// Output:
 	// 429 come back in an hour
-	// 1 attempt: the server orders a wait above MaxWait
+	// 1 attempt: the server orders a wait above MaxRetryAfter
 }
 
 // A caller who leaves while the call waits still learns what the provider said.

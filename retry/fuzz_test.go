@@ -11,9 +11,9 @@ import (
 	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
-// FuzzTheServersWord: whatever a refusal says, the next attempt is not before the
-// longest wait in it, nor beyond the deadline, nor made when it cannot succeed; and
-// the caller gets the answer byte for byte.
+// FuzzTheServersWord makes refusals of every kind. The next attempt is not before
+// the longest wait in it, nor beyond the deadline, nor made if it cannot succeed.
+// The caller gets the answer byte for byte.
 func FuzzTheServersWord(f *testing.F) {
 	f.Add(429, "7", "", "", "", "", int64(0), uint8(3))
 	f.Add(429, "0.5", "1500", "", tooFast, "", int64(0), uint8(2))
@@ -63,7 +63,7 @@ func FuzzTheServersWord(f *testing.F) {
 			}
 			for i := 1; i < len(arrived); i++ {
 				w := retryafter.Parse(h, arrived[i-1])
-				if waited, order := arrived[i].Sub(arrived[i-1]), max(w.Longest, v.Wait); waited < order || order > DefaultMaxWait {
+				if waited, order := arrived[i].Sub(arrived[i-1]), max(w.Longest, v.Wait); waited < order || order > DefaultMaxRetryAfter {
 					t.Errorf("attempt %d came after %v, the order was %v", i+1, waited, order)
 				}
 				if !deadline.IsZero() && !arrived[i].Before(deadline) {
@@ -75,8 +75,8 @@ func FuzzTheServersWord(f *testing.F) {
 	})
 }
 
-// FuzzHeldBody: however a refused body comes, in whatever pieces and at whatever
-// pace, the caller whom it is given to reads all of it.
+// FuzzHeldBody sends a refused body in pieces of any size and at any pace. The
+// caller reads all of it.
 func FuzzHeldBody(f *testing.F) {
 	f.Add([]byte("hello"), uint16(1), uint16(0), uint8(3))
 	f.Add([]byte("0123456789"), uint16(3), uint16(90), uint8(1))

@@ -169,19 +169,19 @@ func (h *held) Close() error {
 	return h.src.Close()
 }
 
-// plain returns body as text: unpacked when the caller asked for gzip itself and
-// so net/http has left it packed. What cannot be unpacked is returned as it is.
-func plain(h http.Header, body []byte) (text []byte, unpacked bool) {
+// plain returns body as text: unpacked if the caller asked for gzip itself and so
+// net/http has left it packed. What cannot be unpacked is returned as it is.
+func plain(h http.Header, body []byte) []byte {
 	if !strings.EqualFold(strings.TrimSpace(h.Get("Content-Encoding")), "gzip") {
-		return body, false
+		return body
 	}
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return body, false
+		return body
 	}
-	text, _ = io.ReadAll(io.LimitReader(z, heldBytes)) // a packed body cut short is still worth its beginning
+	text, _ := io.ReadAll(io.LimitReader(z, heldBytes)) // a packed body cut short is still worth its beginning
 	if len(text) == 0 {
-		return body, false
+		return body
 	}
-	return text, true
+	return text
 }

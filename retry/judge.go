@@ -7,35 +7,57 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/tripmeter/tripmeter/internal/neterr"
 	"github.com/tripmeter/tripmeter/internal/refusal"
-	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
 // judge decides whether the call is sent again, and when. Nothing else in the
-// package does. A refusal for the rate is shown to the hint also when it is
-// final, since the layer that hints keeps a balance of all of them.
+// package does. It announces every refused attempt, final or not.
 func (c *call) judge() bool {
+	if c.err == nil && c.resp.StatusCode < 400 {
+		return false
+	}
+	c.arrived = time.Now()
+	if c.resp != nil {
+		c.readHeader()
+	}
 	again := c.worthAnother()
-	if !again && c.err == nil && c.resp.StatusCode == http.StatusTooManyRequests &&
-		c.refusal == nil && c.t.opts.ResetHint != nil && !hasEnded(c.req) {
-		c.readRefusal(0)
+	if c.t.opts.Refused != nil && c.refusedByServer() {
+		if c.held == nil && !hasEnded(c.req) {
+			c.readBody()
+		}
+		e := c.event()
+		if !again {
+			e.Wait = 0
+		}
+		c.t.opts.Refused(e)
+	}
+	if again && c.t.opts.Deciding != nil {
+		c.t.opts.Deciding(c.event())
 	}
 	return again
 }
 
-// worthAnother asks what costs nothing first; the body of a response is read
-// only when everything else is for another attempt.
+// refusedByServer reports whether the response is a refusal: by its status, or
+// because its header names a wait.
+func (c *call) refusedByServer() bool {
+	if c.resp == nil {
+		return false
+	}
+	switch c.resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529: // 529: Anthropic, overloaded
+		return true
+	}
+	return c.order.Named
+}
+
+// worthAnother asks what costs nothing first. It reads the body of a response
+// only if everything else speaks for another attempt.
 func (c *call) worthAnother() bool {
-	var order time.Duration
-	var ordered bool
 	if c.err == nil {
-		if !worthIt(c.resp) {
-			if c.resp.StatusCode >= 400 && shouldRetry(c.resp.Header) == no {
-				c.reason = Refused
-			}
+		if !c.worthIt() {
 			return false
 		}
 	} else if c.reason = errorReason(c.req, c.err, c.t.opts.IdempotentOnly); c.reason != Answered {
@@ -53,17 +75,16 @@ func (c *call) worthAnother() bool {
 		return false
 	}
 
-	c.arrived = time.Now()
+	var order time.Duration
+	var ordered bool
 	if c.resp != nil {
-		w := retryafter.Parse(c.resp.Header, c.arrived)
-		order, ordered = w.Longest, w.OK
+		order, ordered = c.order.Wait, c.order.Named
 		if c.reason = c.fits(order, ordered); c.reason != Answered {
 			return false
 		}
-		if more, ok := c.readRefusal(order); ok {
-			order, ordered = max(order, more), true
-		}
-		if c.verdict.Known && !c.verdict.Retryable {
+		c.readBody()
+		order, ordered = c.reading.Order(c.ignoresBodyWait())
+		if v := &c.reading.Body; v.Known && !v.Retryable {
 			c.reason = Refused
 			return false
 		}
@@ -75,21 +96,23 @@ func (c *call) worthAnother() bool {
 	if c.reason = c.fits(order, ordered); c.reason != Answered {
 		return false
 	}
-	c.decide(order, ordered)
+	c.draw(order, ordered)
 	return true
 }
 
-// worthIt reports whether the status and x-should-retry speak for another attempt.
-func worthIt(resp *http.Response) bool {
-	s := resp.StatusCode
-	if s < 400 || s > 599 {
+// worthIt reports whether the status and the server's own word speak for another
+// attempt.
+func (c *call) worthIt() bool {
+	s := c.resp.StatusCode
+	if s > 599 {
 		return false
 	}
-	switch shouldRetry(resp.Header) {
-	case yes:
-		return true
-	case no:
+	switch {
+	case c.order.Forbidden:
+		c.reason = Refused
 		return false
+	case c.order.Asked:
+		return true
 	}
 	switch s {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
@@ -100,64 +123,40 @@ func worthIt(resp *http.Response) bool {
 	return s >= 500
 }
 
-type advice int8
-
-const (
-	no advice = iota - 1
-	unsaid
-	yes
-)
-
-// shouldRetry reads x-should-retry: "true" or "false", anything else is unsaid. Of
-// several lines that disagree, the one that forbids counts.
-func shouldRetry(h http.Header) advice {
-	a := unsaid
-	for _, v := range h["X-Should-Retry"] {
-		switch v = strings.TrimSpace(v); {
-		case strings.EqualFold(v, "false"):
-			return no
-		case strings.EqualFold(v, "true"):
-			a = yes
-		}
+// readHeader reads what the header of the response orders, once. The base is
+// asked if it has read it already.
+func (c *call) readHeader() {
+	if c.t.orders != nil {
+		c.order = c.t.orders.Order(c.req, c.resp)
+		return
 	}
-	return a
+	h := refusal.ReadHeader(c.resp.StatusCode, c.resp.Header, c.arrived)
+	c.order = Order{Wait: h.Wait, Named: h.Named, Reset: h.Reset, Asked: h.Asked, Forbidden: h.Forbidden}
 }
 
-// readRefusal reads the beginning of the refused body, classifies it, and returns
-// the wait that it or the reset hint orders. The body stays whole for the caller.
-func (c *call) readRefusal(order time.Duration) (more time.Duration, ok bool) {
+// readBody reads the beginning of the refused body and classifies it, once. The
+// body stays whole for the caller.
+func (c *call) readBody() {
 	if c.resp.Body == nil {
 		c.resp.Body = http.NoBody
 	}
-	planned := max(order, c.t.opts.MinBackoff)
-	c.refusal = hold(c.resp, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
-	c.resp = c.refusal.to
-	seen := c.refusal.seen()
-	text, unpacked := plain(c.resp.Header, seen)
-	c.verdict = refusal.Classify(c.resp.StatusCode, text)
-	if !c.t.opts.IgnoreBodyWait && c.verdict.Wait > 0 {
-		more, ok = c.verdict.Wait, true
-	}
-	if f := c.t.opts.ResetHint; f != nil {
-		view := c.view(text)
-		if unpacked { // and looks as net/http's own unpacking leaves it
-			view.Header, view.ContentLength, view.Uncompressed = view.Header.Clone(), -1, true
-			view.Header.Del("Content-Encoding")
-			view.Header.Del("Content-Length")
-		}
-		if d := f(view); d > 0 {
-			more, ok = max(more, d), true
-		}
-	}
-	return min(more, retryafter.Max), ok
+	planned := max(c.order.Wait, c.t.opts.MinBackoff)
+	c.held = hold(c.resp, min(max(planned, heldAtLeast), heldAtMost), c.req.Context().Done())
+	c.resp = c.held.to
+	text := plain(c.resp.Header, c.held.seen())
+	o := &c.order
+	h := refusal.Header{Wait: o.Wait, Named: o.Named, Reset: o.Reset, Asked: o.Asked, Forbidden: o.Forbidden}
+	c.reading = refusal.Read(c.resp.StatusCode, h, text, c.arrived)
 }
+
+func (c *call) ignoresBodyWait() bool { return c.t.opts.IgnoreBodyWait || c.order.IgnoreBodyWait }
 
 // fits says why a wait of d from the outcome's arrival cannot be slept, or
 // Answered if it can. A wait without an order is at least MinBackoff.
 func (c *call) fits(d time.Duration, ordered bool) Reason {
 	if !ordered {
 		d = c.t.opts.MinBackoff
-	} else if d > c.t.opts.MaxWait {
+	} else if d > c.t.opts.MaxRetryAfter {
 		return TooLong
 	}
 	if at, ok := c.req.Context().Deadline(); ok && !c.arrived.Add(d).Before(at) {
@@ -169,12 +168,12 @@ func (c *call) fits(d time.Duration, ordered bool) Reason {
 	return Answered
 }
 
-// decide draws the wait and announces it. With an order, the wait is the order and
-// a jitter that doubles with each attempt. Without, it lies between MinBackoff and
-// a ceiling that doubles. Full jitter, as in "Exponential Backoff And Jitter" (AWS
-// Architecture Blog), but never downwards from what was asked: a herd told to come
-// back in 7 s is spread over what follows the 7 s.
-func (c *call) decide(order time.Duration, ordered bool) {
+// draw draws the wait. With an order, the wait is the order and a jitter that
+// doubles with each attempt. Without, it lies between MinBackoff and a ceiling
+// that doubles. Full jitter, as in "Exponential Backoff And Jitter" (AWS
+// Architecture Blog), but never below the order: many that are ordered to wait
+// 7 s come back spread over the time after the 7 s.
+func (c *call) draw(order time.Duration, ordered bool) {
 	o := &c.t.opts
 	base, spread := order, ceiling(o.MinBackoff, o.MaxBackoff, c.n-1)
 	if !ordered {
@@ -193,9 +192,6 @@ func (c *call) decide(order time.Duration, ordered bool) {
 	}
 	// The time spent on reading the body has been part of the wait.
 	c.wait = max(0, time.Until(c.arrived.Add(base)))
-	if o.Deciding != nil {
-		o.Deciding(c.event())
-	}
 }
 
 // ceiling is lo doubled n times, at most hi.
@@ -222,9 +218,9 @@ func errorReason(req *http.Request, err error, idempotentOnly bool) Reason {
 	switch {
 	case hasEnded(req):
 		return Ended
-	case errors.Is(err, context.Canceled), !mendable(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, errNoResponse), !neterr.Mendable(err):
 		return Broken
-	case idempotentOnly && !idempotent(req) && !neverSent(err):
+	case idempotentOnly && !idempotent(req) && !neterr.Unsent(err):
 		return NotSafe
 	}
 	return Answered

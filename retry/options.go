@@ -3,16 +3,15 @@ package retry
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 )
 
 // The values that zero stands for in [Options].
 const (
-	DefaultAttempts   = 3
-	DefaultMinBackoff = 500 * time.Millisecond
-	DefaultMaxBackoff = 8 * time.Second
-	DefaultMaxWait    = 60 * time.Second
+	DefaultAttempts      = 3
+	DefaultMinBackoff    = 500 * time.Millisecond
+	DefaultMaxBackoff    = 8 * time.Second
+	DefaultMaxRetryAfter = 60 * time.Second
 )
 
 // Options say how often, how long and for what a [Transport] tries again. They
@@ -27,9 +26,9 @@ type Options struct {
 	// 0 means DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
 
-	// MaxWait is the longest wait ordered by the server that is slept. When the
-	// order is longer, the response is returned at once. 0 means DefaultMaxWait.
-	MaxWait time.Duration
+	// MaxRetryAfter is the longest wait ordered by the server that is slept. When the
+	// order is longer, the response is returned at once. 0 means DefaultMaxRetryAfter.
+	MaxRetryAfter time.Duration
 
 	// MaxElapsed bounds a call from its start: no attempt after the first begins
 	// later than that. It does not cut an attempt that is running. 0 means no
@@ -55,28 +54,24 @@ type Options struct {
 	// nowhere else.
 	IgnoreBodyWait bool
 
-	// Owned says that the requests are given away: the first attempt sends the
-	// request itself and not a copy of it. It is for a layer above that has made a
-	// copy already.
-	Owned bool
+	// Refused is called for every attempt that the server refused, final or not,
+	// once its header and the beginning of its body were read: a 429, 503 or 529,
+	// and any other status of 400 or more whose header names a wait. Event.Wait is
+	// the wait before the next attempt, 0 if there is none. It comes before
+	// Deciding. If it is nil, the body of a final refusal is not read.
+	Refused func(Event)
 
-	// ResetHint may name a further wait for a response that is to be retried, such
-	// as the reset of an exhausted limit. It can only lengthen the wait; zero and
-	// negative values say nothing. The body it sees is a copy of at most 64 kB,
-	// out of its gzip. nil means no hint.
-	ResetHint func(*http.Response) time.Duration
-
-	// Deciding hears that another attempt has been decided, before the wait.
+	// Deciding is called when another attempt has been decided, before the wait.
 	Deciding func(Event)
 
-	// Admit is asked after the wait, before the attempt leaves. It may block and
+	// Admit is called after the wait, before the attempt leaves. It may block and
 	// should return when the context ends. An error ends the call: the caller gets
-	// the last response as it is, or, when the last attempt had none, an error
-	// that matches both this one and the attempt's own.
+	// the last response as it is. If the last attempt had no response, the caller
+	// gets an error that matches both this one and the attempt's own.
 	Admit func(context.Context, Event) error
 
-	// Done hears the end of every call, once, before RoundTrip returns. The body
-	// of its Event.Response is empty, as the real one is the caller's.
+	// Done is called once at the end of every call, before RoundTrip returns. The
+	// body of its Event.Response is empty, as the real one is the caller's.
 	Done func(Event)
 }
 
@@ -89,7 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"Attempts", int64(o.Attempts)},
 		{"MinBackoff", int64(o.MinBackoff)},
 		{"MaxBackoff", int64(o.MaxBackoff)},
-		{"MaxWait", int64(o.MaxWait)},
+		{"MaxRetryAfter", int64(o.MaxRetryAfter)},
 		{"MaxElapsed", int64(o.MaxElapsed)},
 		{"MaxBuffer", o.MaxBuffer},
 	} {
@@ -113,17 +108,17 @@ func (o Options) withDefaults() (Options, error) {
 	case o.MaxBackoff == 0:
 		o.MaxBackoff = max(DefaultMaxBackoff, o.MinBackoff)
 	}
-	if o.MaxWait == 0 {
-		o.MaxWait = DefaultMaxWait
+	if o.MaxRetryAfter == 0 {
+		o.MaxRetryAfter = DefaultMaxRetryAfter
 	}
 	return o, nil
 }
 
-// perCall is what one context says to the transport. Both wishes share a key, so
-// that a call without any costs one look-up.
+// perCall is what one context asks for. Both fields share a key, so that a call
+// without any costs one look-up.
 type perCall struct {
 	attempts int // 0: the transport's own
-	trace    *Trace
+	tally    *Tally
 }
 
 type perCallKey struct{}
@@ -141,9 +136,9 @@ func WithAttempts(ctx context.Context, n int) context.Context {
 	return context.WithValue(ctx, perCallKey{}, p)
 }
 
-// WithTrace returns a context whose calls are counted in t.
-func WithTrace(ctx context.Context, t *Trace) context.Context {
+// WithTally returns a context whose calls are counted in t.
+func WithTally(ctx context.Context, t *Tally) context.Context {
 	p := perCallFrom(ctx)
-	p.trace = t
+	p.tally = t
 	return context.WithValue(ctx, perCallKey{}, p)
 }

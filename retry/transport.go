@@ -13,6 +13,8 @@ type Transport struct {
 	base   http.RoundTripper
 	opts   Options
 	engine engine
+	orders OrderReader // the base, if it has read the headers already
+	owned  bool        // requests are ours to send
 }
 
 // New returns a Transport that sends through base, or through
@@ -26,7 +28,12 @@ func New(base http.RoundTripper, o Options) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &Transport{base: base, opts: o, engine: newLibrary()}, nil
+	t := &Transport{base: base, opts: o, engine: newLibrary()}
+	t.orders, _ = base.(OrderReader)
+	if b, ok := base.(RequestOwner); ok {
+		t.owned = b.OwnsRequests()
+	}
+	return t, nil
 }
 
 // CloseIdleConnections closes the idle connections of the base, if it can.
@@ -37,19 +44,28 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // RoundTrip sends req, again if that can help, and returns the provider's own
-// response, or the base's own error when nothing was or could be tried again.
-// Otherwise the error is an [*Error].
+// response. If nothing was or could be tried again, an error is the base's own.
+// Otherwise it is an [*Error], and so is an error whose text holds a secret of the
+// request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := newCall(t, req)
+	finished := false
+	defer func() {
+		if !finished && c.resp != nil { // a hook panicked
+			c.closeRefusal()
+		}
+	}()
 	if c.err = c.buffer(); c.err != nil {
 		if c.reason = errorReason(req, c.err, false); c.reason == Answered {
 			c.reason = Broken
 		}
+		finished = true
 		return c.finish()
 	}
 	c.attempt()
 	if !c.judge() {
 		resp, err := c.finish()
+		finished = true
 		c.release()
 		return resp, err
 	}
@@ -58,7 +74,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.engine.run(ctx, c); err != nil && c.reason == Answered {
 		c.end(ctx) // the context ended the wait
 	}
-	return c.finish()
+	resp, err := c.finish()
+	finished = true
+	return resp, err
 }
 
 // String says what this is, and nothing of what it holds: the base may well

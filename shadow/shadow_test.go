@@ -14,22 +14,10 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// root is a Limiter as a ledger of the root scope alone.
+// root is a paper that must not be paused or drained.
 type root struct{ *limit.Limiter }
 
-func (r root) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
-	if a.First {
-		return r.AcquireFirst(ctx, a.Cost)
-	}
-	return r.Acquire(ctx, a.Cost)
-}
-func (r root) TryAdmit(a limit.Ask) (limit.Reservation, error) { return r.TryAcquire(a.Cost) }
-func (r root) Forecast(limit.Ask) limit.Forecast               { return limit.Forecast{Dimension: "rpm"} }
-func (r root) SetScope(string, limit.ScopeOptions) error       { return nil }
-func (r root) SetScopeLimit(_ string, l limit.Limit) error     { return r.SetLimit(l) }
-func (r root) EnforceScopeLimit(_ string, l limit.Limit) error { return r.SetLimit(l) }
-func (r root) PauseScope(string, limit.Pause)                  { panic("the paper was paused") }
-func (r root) ResumeScope(string)                              {}
+func (r root) PauseScope(string, limit.Pause) { panic("the paper was paused") }
 func (r root) DrainScope(string, string, int64, time.Duration) bool {
 	panic("the paper was drained")
 }

@@ -136,9 +136,9 @@ func TestLedgersAgree(t *testing.T) {
 						t.Errorf("seed %d, %s, attempt %d: we saw %d, it sent %d", seed, id, i+1, got, e.Status)
 					}
 				}
-				// A time-out at the provider is its own entry; whatever else the
-				// client left may have met it at the same instant, and an attempt
-				// that it left before it arrived is nobody's entry.
+				// A time-out at the provider is an entry of its own. Another call
+				// that the client left may have met it at the same instant. An
+				// attempt left before it arrived has no entry.
 				timedOut := len(entries) > 0 && len(entries) == s.Attempts && entries[len(entries)-1].Outcome == providertest.Failed
 				exact := (!fails[id] || timedOut) && !slices.ContainsFunc(entries, func(e providertest.Entry) bool { return e.Outcome == providertest.Gone })
 				if exact && s.Charged != sum {
@@ -178,7 +178,7 @@ func TestResetBeforeAdmission(t *testing.T) {
 	})
 }
 
-// What a hook is told of an attempt is the caller's request, never a copy.
+// Hooks get the caller's request, never a copy.
 func TestHooksSeeTheCallersRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		req := ask(t, t.Context(), letter)

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// patience is how long the end of a body that can be read only once is waited
-// for, so that it can be priced by what it says. A body that is written while
-// it is sent, or only in answer to what comes back, takes longer: it is priced
-// by its size and streamed.
+// patience is how long readAhead waits for the end of a body that can be read only
+// once, to price it by its text. A body that is written while it is sent takes
+// longer: it is priced by its size and streamed.
 const patience = 100 * time.Millisecond
 
 // ahead is a request body whose beginning is read before it is sent. Nothing
@@ -83,8 +82,8 @@ func (a *ahead) goesOn() bool {
 	return !a.enough && !a.closed
 }
 
-// seen is what was read ahead, and whether that is the whole body. The error
-// is the one that reading it ended with, if not its end.
+// seen returns the bytes read ahead, and whether they are the whole body. The
+// error is that of reading, nil at the end of the body.
 func (a *ahead) seen() (head []byte, whole bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

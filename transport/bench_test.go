@@ -140,8 +140,8 @@ func served(b *testing.B, two bool, h http.HandlerFunc) (*http.Transport, string
 }
 
 // With and without, over loopback. The two take turns within one measurement, in
-// slices of a few calls, so that whatever else the machine does falls on both;
-// the ratio of the throughputs is reported.
+// slices of a few calls, so that other work of the machine falls on both. The
+// ratio of the throughputs is reported.
 func ratio(b *testing.B, base http.RoundTripper, clients, slice int, call func(http.RoundTripper)) {
 	b.Helper()
 	rts := [2]http.RoundTripper{base, gate(b, transport.Options{Base: base, RPM: 1e12, TPM: 1e12})}
@@ -238,9 +238,9 @@ func get(b *testing.B, rt http.RoundTripper, url string) {
 	resp.Body.Close()
 }
 
-// What a layer adds to a round trip over a base that answers at once, as a share
-// of what go-retryablehttp alone adds, which was 4.3 us on a quiet machine of
-// 2 cores. The three take turns, so that the share holds on a busy one too.
+// BenchmarkAdded reports the time that a layer adds to a round trip over a base
+// that answers at once, as a share of the time that go-retryablehttp alone adds.
+// The three take turns, so that the share holds on a busy machine too.
 func BenchmarkAdded(b *testing.B) {
 	for _, body := range []struct{ name, contentType, body string }{
 		{"upload-2kB", "application/octet-stream", strings.Repeat("x", 2<<10)},

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,19 +12,23 @@ import (
 // the call. A response whose body cannot be read, or is known to be empty, is
 // settled at once.
 //
-// What is handed over is a copy. net/http's connection holds on to its own
-// [http.Response] as long as the body is open: if the caller's were the same,
-// one that is forgotten would never be found to be garbage.
+// The caller gets a copy. net/http's connection keeps its own [http.Response] as
+// long as the body is open. If the caller's were the same, the collector would
+// never find a forgotten one.
 func (c *call) answer(resp *http.Response) *http.Response {
 	if resp.Body == nil || resp.Body == http.NoBody || c.req.Method == http.MethodHead {
 		c.end(true)
 		return resp
 	}
-	c.metered = resp.StatusCode != http.StatusSwitchingProtocols
+	if resp.StatusCode == http.StatusSwitchingProtocols || c.read {
+		c.step(passed)
+	} else {
+		c.step(metered)
+	}
 	c.contentType, c.contentEncoding = field(resp.Header, "Content-Type"), field(resp.Header, "Content-Encoding")
-	// A body that is forgotten must not keep its place in flight for ever: the
-	// place comes back when the request's context ends, or when the response is
-	// found to be garbage.
+	// A body that is forgotten must not keep its place in flight for ever. The
+	// place comes back when the request's context ends, or when the collector
+	// finds the response.
 	if c.Context.Done() != nil {
 		c.mu.Lock() // it may run at once
 		c.stop = context.AfterFunc(c.Context, c.cut)
@@ -88,9 +91,9 @@ func (b *body) end(complete bool) {
 	}
 }
 
-// held is garbage when the caller's response is. It is apart from it because
-// the response and its body refer to one another, and what is in such a circle
-// is never finalized. A cleanup would be, but allocates twice.
+// held is garbage when the caller's response is. It is apart from the response
+// because response and body refer to one another, and a finalizer never runs in
+// such a circle. A cleanup would run, but allocates twice.
 type held struct {
 	c  *call
 	rc io.Closer
@@ -127,12 +130,3 @@ type halfDuplex struct {
 }
 
 type halfCloser interface{ CloseWrite() error }
-
-func bodyOf(resp *http.Response) []byte {
-	if resp.Body == nil {
-		return nil
-	}
-	var b bytes.Buffer
-	b.ReadFrom(resp.Body) // the retry layer's bounded copy
-	return b.Bytes()
-}

@@ -2,59 +2,90 @@ package transport
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/headers"
-	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/usage"
 )
 
 // A call is one request from its admission to its settlement. It is its own
-// context, so that the meter below the retry layer finds it. Until the
-// response is handed over the goroutine of RoundTrip uses it alone; after that
-// only end touches it, once.
+// context, so that the meter below the retry layer finds it. Until the response
+// is handed over, the goroutine of RoundTrip uses it alone. After that only end
+// touches it, once.
 type call struct {
 	context.Context // the request's
-	t               *Transport
+	trace           *Trace
+	followRule      bool          // Options.FollowRule
 	req             *http.Request // the caller's
 	out             http.Request  // the copy that is sent
-	priced          priced
-	cost            limit.Cost
-	account         account
-
-	prompted bool // it has a body; else no model runs, whatever the answer reports
-	ready    bool // an attempt has been admitted and was not sent yet
-	told     bool // the wait that the last answer names, if any, has been heard
-	metered  bool // the response's body is read for usage
+	books           budget.Call   // what it holds in the ledger
 
 	// The attempt on the wire, or the last one.
 	attempts int
 	status   int // 0: no response
 	wire     wire
 	sent     time.Time
-	no       *refused    // what it said, if it was a refusal
-	sums     predictions // of the charge rules, when it left
+	order    retry.Order // what the header of its response says
+	asked    bool        // that header asks for another attempt, whatever the status
+	read     bool        // the retry layer has read its body
 
 	// What the header says of the body. Kept, as the caller may change the header.
 	contentType, contentEncoding string
 
 	// The body may be read on one goroutine and its end come on another.
-	mu       sync.Mutex
-	ended    bool
-	complete bool         // the body was read to its end
-	meter    *usage.Meter // nil until bytes come
-	stop     func() bool  // ends the watch on the context
+	mu    sync.Mutex
+	state state
+	meter *usage.Meter // nil until bytes come
+	stop  func() bool  // ends the watch on the context
 }
 
-// refused is what a refusal said.
-type refused struct {
-	info    headers.Info
-	verdict refusal.Verdict // of the body, if the retry layer looked at that
+// A state is how far a call has come.
+type state uint8
+
+const (
+	queued   state = iota // in line for its first attempt
+	admitted              // an attempt holds its cost, and was not sent yet
+	sent                  // that attempt is on the wire, or has its answer
+	between               // that attempt has had its ending in the ledger
+	metered               // the response was handed over; its body is read for usage
+	passed                // the response was handed over; its body is not read
+	ended                 // settled
+)
+
+// steps are the states that may follow each state.
+//
+//	queued ─▶ admitted ─▶ sent ─▶ metered or passed ─▶ ended
+//	             ▲          │         ▲
+//	             ╰─ between ◀─────────╯
+//
+// A call that was admitted may end from every state.
+var steps = [...][]state{
+	queued:   {admitted},
+	admitted: {sent, between, ended},
+	sent:     {between, metered, passed, ended},
+	between:  {admitted, metered, passed, ended},
+	metered:  {ended},
+	passed:   {ended},
+	ended:    {},
+}
+
+var stateNames = [...]string{"queued", "admitted", "sent", "between attempts", "metered", "passed", "ended"}
+
+// step moves the call on.
+func (c *call) step(to state) {
+	for _, s := range steps[c.state] {
+		if s == to {
+			c.state = to
+			return
+		}
+	}
+	panic(fmt.Sprintf("transport: a call cannot go from %s to %s", stateNames[c.state], stateNames[to]))
 }
 
 type callKey struct{}
@@ -71,8 +102,8 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// String is for whoever prints a request's context. What the call carries, and
-// the caller's own context, are nobody's business.
+// String is what printing a request's context shows: nothing of the call or of
+// the caller's own context.
 func (c *call) String() string { return "tripmeter call" }
 
 // GoString is String, for %#v.
@@ -83,74 +114,86 @@ func callFrom(ctx context.Context) *call {
 	return c
 }
 
-// deciding is told by the retry layer that a further attempt was decided. The
-// place in flight is free for the time of the wait.
-func (t *Transport) deciding(e retry.Event) {
-	c := callFrom(e.Request.Context())
-	switch {
-	case c.refused():
-		c.no.verdict = e.Verdict
-		t.refuse(c, e.Wait)
-	case c.free():
-		c.account.settle(0, 0)
-	case c.unsent():
-		c.account.unsent()
-	default:
-		c.account.spent()
+// observer is the call as the budget sees it: it calls the hooks.
+type observer call
+
+func (o *observer) Lowered(dimension string, remaining int64) {
+	if f := o.trace.Lowered; f != nil {
+		f(o.req, dimension, remaining)
 	}
-	c.told = true // the retry layer has looked at the body too
 }
 
-// admit charges a further attempt at the head of the line, before it leaves.
-// If it may not go, the retry layer returns the last response.
-func (t *Transport) admit(ctx context.Context, e retry.Event) error {
-	c := callFrom(e.Request.Context())
-	r, err := t.budget.limiter.AcquireFirst(ctx, c.cost)
-	if err != nil {
-		return t.notSent(c.req, err)
+func (o *observer) Paused(d time.Duration) {
+	if f := o.trace.Paused; f != nil {
+		f(o.req, d)
 	}
-	c.ready = true
-	c.account.take(r, c.cost)
-	return nil
 }
 
-// final takes in a refusal that is not tried again; the others have been taken
-// in when their next attempt was decided. It does not wait for the body, of
-// which the retry layer has read what matters: whoever stands in line must not
-// meet credit that the provider does not have.
-func (t *Transport) final(c *call) {
-	if !c.refused() || c.ready || c.account.waiting() {
+func (o *observer) LimitChanged(old, new limit.Limit) {
+	if f := o.trace.LimitChanged; f != nil {
+		f(old, new)
+	}
+}
+
+func (o *observer) Doubted(rule, seen estimate.Charge) (follow bool) {
+	if f := o.trace.Doubted; f != nil {
+		f(rule.String(), seen.String())
+	}
+	return o.followRule
+}
+
+// ending is how the last attempt ended.
+func (c *call) ending() budget.Ending {
+	return budget.EndingOf(c.status, !c.wire.unsent(), c.books.Prompt())
+}
+
+// again ends the last attempt in the ledger, as another one follows. Its place in
+// flight is free for the time of the wait.
+func (c *call) again(r *retry.Refusal) {
+	c.read = r.Read
+	if c.state == sent {
+		c.step(between)
+		c.books.End(c.ending())
+	}
+}
+
+// refused takes in that the server refused the last attempt. wait is how long
+// until the next one, 0 if there is none. What the ledger must know of a refusal
+// does not wait until the caller has read the body: others in line must not meet
+// credit that the provider does not have.
+func (c *call) refused(r *retry.Refusal, wait time.Duration) {
+	c.read = r.Read
+	if wait == 0 {
+		wait = r.Wait
+	}
+	if c.status == http.StatusTooManyRequests {
+		c.step(between)
+		c.books.Refuse(time.Now(), budget.Refusal{
+			Wait: wait, Dimension: r.Dimension, NotRate: r.Known && r.Class != retry.ClassRateLimit,
+		})
 		return
 	}
-	d := c.no.verdict.Wait
-	if d > 0 && !c.told && !t.ignoresBodyWait() {
-		c.told = true
-		t.budget.limiter.Pause(d)
-		defer t.paused(c, d) // a hook may panic
-	} else {
-		d = 0
+	if r.Wait > 0 && !c.books.Waiting() && (overloaded(c.status) || ofTheLimit(r)) {
+		c.books.Pause(r.Wait)
 	}
-	t.refuse(c, d)
 }
 
-// refused reports whether the provider refused the last attempt for its rate.
-func (c *call) refused() bool { return c.status == http.StatusTooManyRequests }
-
-// free reports whether the last attempt was answered without the model having
-// run: a refusal for its rate, or another answer that is no success and no
-// failure of the server.
-func (c *call) free() bool {
-	return c.status != 0 && c.status < 500 && (c.status < 200 || c.status >= 300)
+// overloaded reports whether a status asks everybody to wait, and not one call.
+func overloaded(status int) bool {
+	return status == http.StatusServiceUnavailable || status == 529 // 529: Anthropic, overloaded
 }
 
-// unsent reports whether the last attempt never left.
-func (c *call) unsent() bool { return c.status == 0 && c.wire.unsent() }
+// ofTheLimit reports whether a body speaks of a limit although the status does
+// not. A gateway may answer 403 when a quota is used up.
+func ofTheLimit(r *retry.Refusal) bool {
+	return r.Known && (r.Class == retry.ClassRateLimit || r.Class == retry.ClassQuota)
+}
 
-// show gives the meter a piece of the body.
+// show gives the usage meter a piece of the body.
 func (c *call) show(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || !c.metered || len(p) == 0 {
+	if c.state != metered || len(p) == 0 {
 		return
 	}
 	if c.meter == nil {
@@ -167,19 +210,21 @@ var meters = sync.Pool{New: func() any { return new(usage.Meter) }}
 func (c *call) over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ended
+	return c.state == ended
 }
 
 // end settles the call when its body ends, or when there is none. It does so
-// once, whatever comes first of EOF, Close, an error, the context's end, and
-// the collector; and it reports whether this was the one.
+// once, at the first of EOF, Close, an error, the context's end, and the
+// collector. It reports whether this was the first. complete is true if the body
+// was read to its end.
 func (c *call) end(complete bool) bool {
 	c.mu.Lock()
-	if c.ended {
+	last := c.state
+	if last == ended {
 		c.mu.Unlock()
 		return false
 	}
-	c.ended, c.complete = true, complete
+	c.step(ended)
 	if c.stop != nil {
 		c.stop()
 	}
@@ -190,60 +235,38 @@ func (c *call) end(complete bool) bool {
 		c.meter = nil
 	}
 	c.mu.Unlock()
-	c.settle(&r)
+	c.settle(last, &r, complete)
 	return true
 }
 
 // cut ends the call of a body that nobody reads to its end.
 func (c *call) cut() { c.end(false) }
 
-// settle gives the call its one ending in the ledger:
-//
-//	never dialled                       request and tokens returned
-//	2xx, usage seen                     tokens settled to the rule's actual
-//	2xx, no usage, or cut short         the estimate stands, at least what was seen
-//	429                                 tokens returned, unless refused calls count
-//	other 1xx, 3xx, 4xx                 tokens returned: the model did not run
-//	a request without a body            none were taken, and none are
-//	5xx, time-out, reset after sending  tokens kept
-//
-// and the request kept in all but the first. A call that ends between two
-// attempts ends as its last attempt did.
-func (c *call) settle(r *usage.Result) {
-	t := c.t
-	reserved := c.account.charged
-	if f := t.o.Trace.Settled; f != nil {
+// settle gives the last attempt its ending in the ledger, unless it has had it.
+func (c *call) settle(last state, r *usage.Result, complete bool) {
+	reserved := c.books.Charged()
+	if f := c.trace.Settled; f != nil {
 		defer func() { // also if another hook panics
 			f(Settlement{
-				Request: c.req, Reserved: reserved, Charged: c.account.charged, Usage: tell(r),
-				Attempts: c.attempts, Status: c.status, Complete: c.complete,
+				Request: c.req, Reserved: reserved, Charged: c.books.Charged(), Usage: reported(r),
+				Attempts: c.attempts, Status: c.status, Complete: complete,
 			})
 		}()
 	}
-	switch {
-	case c.account.waiting(): // the last attempt has had its ending
-	case c.ready || c.unsent():
-		c.account.unsent()
-	case c.refused():
-		t.refuse(c, 0)
-	case c.free() || !c.prompted:
-		c.account.settle(0, 0)
-	case c.status == 0 || c.status >= 500:
-		c.account.spent()
-	default:
-		// The end of the connection is no proof that an answer is whole: a
-		// proxy ends a stream politely when its own connection was cut.
-		whole := r.Complete
-		rule := t.rule(c.priced.model)
-		in, out := t.prices.actual(&c.priced, r, whole, rule)
-		c.account.settle(in, out)
-		t.prices.learn(&c.priced, r, whole)
-		rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
-		usedIn, usedOut := t.prices.actual(&c.priced, r, whole, rule)
-		t.doubt.ended(&c.priced, usedIn, usedOut)
-		if in != c.cost.Input || out != c.cost.Output {
-			t.budget.use(time.Now(), limit.Cost{Input: in - c.cost.Input, Output: out - c.cost.Output})
+	if last == admitted {
+		c.books.End(budget.Unsent)
+	} else if !c.books.Between() {
+		switch e := c.ending(); e {
+		case budget.Answered:
+			c.books.Settle(time.Now(), r)
+		case budget.Refused:
+			c.books.Refuse(time.Now(), budget.Refusal{})
+		default:
+			c.books.End(e)
 		}
 	}
-	t.lastWord(c, r)
+	// An error inside a stream may name a wait that no header could.
+	if v := r.Refusal; v != nil && v.Wait > 0 && !c.books.Waiting() && !c.order.IgnoreBodyWait {
+		c.books.Pause(v.Wait)
+	}
 }

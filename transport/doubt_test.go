@@ -39,8 +39,8 @@ func offer(c *http.Client, n int, every time.Duration) {
 	all.Wait()
 }
 
-// Every right rule is left alone, every wrong one is found out where the
-// headers can tell, and with FollowRule the wrong one is changed for the right.
+// Every right rule is left alone. Every wrong one is found where the headers can
+// show it, and FollowRule changes it for the right one.
 func TestDoubt(t *testing.T) {
 	rules := map[estimate.Charge]providertest.Charge{
 		estimate.ChargeEstimate: providertest.Estimate,
@@ -77,10 +77,10 @@ func TestDoubt(t *testing.T) {
 						case mine == estimate.ChargeEstimate && algorithm == providertest.Bucket:
 							// We send so little that the bucket is always full.
 							if len(told) > 0 && told[0] != mine.String()+" "+truth.String() {
-								t.Errorf("told %q", told)
+								t.Errorf("Doubted was called with %q", told)
 							}
 						case len(told) != 1 || told[0] != mine.String()+" "+truth.String():
-							t.Errorf("told %q; want once that %v looks like %v", told, mine, truth)
+							t.Errorf("Doubted was called with %q; want once, with %v and %v", told, mine, truth)
 						}
 					})
 				})

@@ -8,34 +8,62 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// Error is a request that was not sent, because the limiter did not admit it:
-// it could never be, the line is full, the wait is too long, or the caller's
-// context ended in the line. [errors.As] finds the numbers in a
-// [*limit.Error], [errors.Is] its reason (such as [limit.ErrTooLarge]) and the
-// context's error. It names nothing of the request.
+// Error is a request that was not sent, because the limiter did not admit it: it
+// could never be admitted, the line is full, the wait is too long, or the
+// caller's context ended in the line. [errors.As] finds the numbers in a
+// [*limit.Error]. [errors.Is] finds its reason (such as [limit.ErrTooLarge]), the
+// context's error and its cause. It names nothing of the request.
 type Error struct {
-	Err *limit.Error
+	Err  *limit.Error
+	Cost limit.Cost // what the call asked for
+
+	cause error // the context's, if it is another than its error
+}
+
+func newError(e *limit.Error, cost limit.Cost, ctx context.Context) *Error {
+	n := &Error{Err: e, Cost: cost}
+	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(ctx.Err(), cause) {
+		n.cause = cause
+	}
+	return n
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("tripmeter: request not sent: %v; %s", e.Err, advice(e.Err))
+	return fmt.Sprintf("tripmeter: request not sent: %v%s; %s", e.Err, e.parts(), advice(e.Err, e.Cost))
 }
 
 // Timeout reports whether the caller's deadline was the bound. [http.Client]
-// asks, and so does whoever tests for a net.Error.
+// asks, and so does code that tests for a net.Error.
 func (e *Error) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }
 
 // Temporary makes an Error a [net.Error]. A deadline is temporary, as
 // [context.DeadlineExceeded] says of itself.
 func (e *Error) Temporary() bool { return e.Timeout() }
 
-// Unwrap returns the [*limit.Error].
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns the [*limit.Error], and the cause of the context's end if it
+// has one of its own.
+func (e *Error) Unwrap() []error {
+	if e.cause != nil {
+		return []error{e.Err, e.cause}
+	}
+	return []error{e.Err}
+}
+
+// parts says what the cost is made of, where a limit counts both tokens.
+func (e *Error) parts() string {
+	if in, out := e.Cost.Input, e.Cost.Output; in > 0 && out > 0 && e.Err.Cost == in+out {
+		return fmt.Sprintf(" (cost %d: %d of prompt, %d of output)", in+out, in, out)
+	}
+	return ""
+}
 
 // advice says what to do next.
-func advice(e *limit.Error) string {
+func advice(e *limit.Error, c limit.Cost) string {
 	switch e.Reason {
 	case limit.ErrTooLarge:
+		if c.Output > c.Input && e.Cost >= c.Output {
+			return "lower max_tokens, or raise the limit or burst if the provider allows more"
+		}
 		return "send a smaller request, or raise the limit or burst if the provider allows more"
 	case limit.ErrQueueFull:
 		return "try later, or raise MaxQueue"

@@ -32,16 +32,23 @@ var (
 	fireSeed = flag.Uint64("fireseed", 0, "seed of TestFire; 0 is a new one")
 )
 
-// Settlement under fire: a whole stack over loopback, net/http at both ends, in
-// which everything goes wrong: connections cut after any byte in either
-// direction, refusals, failures, streams that stop, calls cancelled at any
-// instant, bodies closed early, twice, forgotten or read by code that panics.
-// What must hold in the end, whatever happened: nothing is in flight, the
-// ledger is short of exactly what the settlements say, every grant was settled
-// once, the server saw no request that was not charged, whole answers were
-// charged to the token, and no goroutine or connection is left.
+// Settlement under fire: a whole stack over loopback, with net/http at both ends.
+// Connections are cut after any byte in either direction, calls are refused, fail
+// or are cancelled at any instant, and streams stop. Bodies are closed early or
+// twice, forgotten, or read by code that panics.
+// In the end these must hold:
 //
-//	go test ./transport -run TestFire -lives 100000
+//   - nothing is in flight, and no goroutine or connection is left
+//
+//   - the ledger is short of exactly the sum of the settlements
+//
+//   - every grant was settled once
+//
+//   - the server saw no request that was not charged
+//
+//   - whole answers were charged to the token
+//
+//     go test ./transport -run TestFire -lives 100000
 func TestFire(t *testing.T) {
 	seed := *fireSeed
 	if seed == 0 {

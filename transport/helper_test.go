@@ -16,14 +16,18 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// slow are limits that earn nothing while a test runs, so that what is missing
-// from them is what was charged. Their windows are too long for a pause or a
-// drain to empty them.
+// slow are limits that earn nothing while a test runs: the part of them that is
+// missing was charged. Their windows are too long for a pause or a drain to empty
+// them.
 func slow(requests, tokens int64) []limit.Limit {
 	r := limit.Rate{N: 1, Window: 700 * time.Hour}
 	return []limit.Limit{
@@ -31,6 +35,16 @@ func slow(requests, tokens int64) []limit.Limit {
 		{Name: "input", Unit: limit.Input, Rate: r, Burst: tokens},
 		{Name: "output", Unit: limit.Output, Rate: r, Burst: tokens},
 	}
+}
+
+// over is a budget over a ledger that was made by hand.
+func over(t testing.TB, l budget.Ledger) *budget.Budget {
+	t.Helper()
+	b, err := budget.New(budget.Options{Ledger: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // spent is what is missing from slow limits.
@@ -154,6 +168,7 @@ func (w *wire) attempts() int {
 //
 //	dial      nobody listens
 //	reset     the connection breaks after the body was read
+//	unsendable  net/http refuses the request before it looks for a connection
 //	hang      nothing comes until the context ends
 //	200       a whole answer with usage
 //	bare      a whole answer without usage
@@ -180,6 +195,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errDial
 	case "reset":
 		return nil, errReset
+	case "unsendable":
+		return nil, errors.New(`net/http: invalid header field value for "X"`)
 	case "hang":
 		<-r.Context().Done()
 		return nil, context.Cause(r.Context())
@@ -238,10 +255,11 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // errorBodies are error objects as providers send them.
 var errorBodies = map[string]string{
-	"error": `{"error":{"message":"no","type":"server_error"}}`,
-	"quota": `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
-	"large": `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
-	"wait":  `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"error":   `{"error":{"message":"no","type":"server_error"}}`,
+	"quota":   `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
+	"gateway": `{"statusCode":403,"message":"Quota exceeded. Try again later."}`,
+	"large":   `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"wait":    `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
 }
 
 func response(r *http.Request, status int, contentType, body string) *http.Response {
@@ -317,3 +335,181 @@ func (c *connections) watch(ctx context.Context) context.Context {
 }
 
 var quiet = log.New(io.Discard, "", 0)
+
+// bodies counts the bodies that are not closed.
+type bodies struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (b *bodies) open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.n
+}
+
+func (b *bodies) body(rc io.ReadCloser) io.ReadCloser {
+	b.mu.Lock()
+	b.n++
+	b.mu.Unlock()
+	return &counted{ReadCloser: rc, b: b}
+}
+
+// watch counts the bodies of the responses of base.
+func (b *bodies) watch(base http.RoundTripper) http.RoundTripper {
+	return rttest.Func(func(r *http.Request) (*http.Response, error) {
+		resp, err := base.RoundTrip(r)
+		if err == nil {
+			resp.Body = b.body(resp.Body)
+		}
+		return resp, err
+	})
+}
+
+type counted struct {
+	io.ReadCloser
+	b    *bodies
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() {
+		c.b.mu.Lock()
+		c.b.n--
+		c.b.mu.Unlock()
+	})
+	return c.ReadCloser.Close()
+}
+
+func box(t testing.TB, o providertest.Options) *providertest.Provider {
+	t.Helper()
+	p, err := providertest.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func gate(t testing.TB, o transport.Options) *transport.Transport {
+	t.Helper()
+	rt, err := transport.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
+const chat = `{"model":"gpt-4o","max_tokens":400,"messages":[{"role":"user","content":"Tell me about token buckets, at some length."}]}`
+
+func post(c *http.Client, body string) (int, string, error) {
+	resp, err := c.Post("http://box/v1/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+// reserving waits for a request and for all the tokens that a call could take.
+type reserving struct {
+	base             http.RoundTripper
+	requests, tokens *rate.Limiter
+	most             int
+}
+
+func (r reserving) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := r.requests.Wait(req.Context()); err != nil {
+		return nil, err
+	}
+	if err := r.tokens.WaitN(req.Context(), r.most); err != nil {
+		return nil, err
+	}
+	return r.base.RoundTrip(req)
+}
+
+// A reply is one answer of a scripted provider.
+type reply struct {
+	status int
+	header map[string]string
+	body   string
+}
+
+// ok is an answer that costs what it was priced at.
+const ok = `{"usage":{}}`
+
+// quota is a good answer that says what is left of the tokens. An empty field
+// is not sent.
+func quota(limit, remaining, reset string) reply {
+	r := reply{200, map[string]string{}, ok}
+	for k, v := range map[string]string{"limit": limit, "remaining": remaining, "reset": reset} {
+		if v != "" {
+			r.header["x-ratelimit-"+k+"-tokens"] = v
+		}
+	}
+	return r
+}
+
+// with adds fields, as name, value, name, value.
+func (r reply) with(fields ...string) reply {
+	h := map[string]string{}
+	for k, v := range r.header {
+		h[k] = v
+	}
+	for i := 0; i+1 < len(fields); i += 2 {
+		h[fields[i]] = fields[i+1]
+	}
+	r.header = h
+	return r
+}
+
+// scripted answers the first call with answer and all others with then (with
+// answer too, if then is not set), or whatever pick says. It notes when each
+// call came.
+type scripted struct {
+	answer, then reply
+	pick         func(n int, req *http.Request) reply // n from 1
+	delay        func(n int) time.Duration
+
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (s *scripted) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		io.Copy(io.Discard, req.Body)
+		req.Body.Close()
+	}
+	s.mu.Lock()
+	s.at = append(s.at, time.Now())
+	n := len(s.at)
+	s.mu.Unlock()
+	r := s.answer
+	if n > 1 && s.then.status != 0 {
+		r = s.then
+	}
+	if s.pick != nil {
+		r = s.pick(n, req)
+	}
+	if s.delay != nil {
+		time.Sleep(s.delay(n))
+	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	for k, v := range r.header {
+		h.Set(k, v)
+	}
+	return &http.Response{
+		StatusCode: r.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(strings.NewReader(r.body)), ContentLength: int64(len(r.body)), Request: req,
+	}, nil
+}
+
+// gap is the time between the first two calls.
+func (s *scripted) gap() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.at) < 2 {
+		return -1
+	}
+	return s.at[1].Sub(s.at[0])
+}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -35,6 +37,7 @@ func TestLedger(t *testing.T) {
 		{"cancelled between line and wire", "200", 0, 0, 0, 0, 0, cancelWhenGranted},
 		{"never dialled", "dial", 0, 0, 0, 0, 3, read},
 		{"never dialled, cancelled before the next", "dial", 0, 0, 0, 0, 1, cancelAfter(100 * time.Millisecond)},
+		{"net/http refuses to send it", "unsendable", 0, 0, 0, 0, 1, read},
 		{"dialled at the second attempt", "dial 200", 1, 0, 11, 7, 2, read},
 
 		// An answer costs what it reports. Without a report the estimate stands.
@@ -131,13 +134,16 @@ func newDesk(t *testing.T, words string) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.o = transport.Options{Base: d.wire, Limiter: d.limiter, Trace: d.trace()}
+	d.o = transport.Options{Base: d.wire, Trace: d.trace()}
 	d.o.Trace.Queued = func(_ *http.Request, c limit.Cost) { d.prompt = c.Input }
 	return d
 }
 
 // post sends the letter with the desk's options as they are now.
 func (d *desk) post(t *testing.T, ctx context.Context) (*http.Response, error) {
+	if d.o.Budget == nil {
+		d.o.Budget = over(t, d.limiter)
+	}
 	d.rt = gate(t, d.o)
 	return d.rt.RoundTrip(ask(t, ctx, letter))
 }
@@ -300,5 +306,38 @@ func TestLedgerGoesIntoDebt(t *testing.T) {
 		if waited := time.Since(start); waited < 50*time.Second || waited > 52*time.Second {
 			t.Errorf("the next call waited %v", waited)
 		}
+	})
+}
+
+// About four characters a token, at most 512 of output before anything is known;
+// settled after, so that in the long run the charge is what was used.
+func TestReserveAndSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, providertest.Options{Output: providertest.Uniform(1, 900), Seed: 3})
+		var first limit.Cost
+		b := new(books)
+		tr := b.trace()
+		tr.Queued = func(_ *http.Request, c limit.Cost) {
+			if first == (limit.Cost{}) {
+				first = c
+			}
+		}
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), Limits: slow(1e6, 1e9), Trace: tr})
+		text := strings.Repeat("The limiter waits until there is credit for the whole request. ", 40)
+		for range 300 {
+			finish(rt.RoundTrip(ask(t, t.Context(), `{"model":"m","messages":[{"role":"user","content":"`+text+`"}]}`)))
+		}
+		if quarter := int64(len(text) / 4); first.Input < quarter*7/10 || first.Input > quarter*13/10 || first.Output != 512 {
+			t.Errorf("the first call reserved %v for %d characters", first, len(text))
+		}
+		var in, out int64
+		for _, e := range p.Ledger() {
+			in += e.Prompt
+			out += e.Produced
+		}
+		if got := spent(rt); got.Input != in || got.Output != out || got.Requests != 300 {
+			t.Errorf("charged %v, used %d and %d", got, in, out)
+		}
+		b.balanced(t, rt)
 	})
 }

@@ -2,9 +2,12 @@ package transport_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -166,9 +169,9 @@ func TestDrainTurnsHundredsOfRefusalsIntoTwo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := transport.Options{Base: p.RoundTripper(), Limiter: l, Provider: ruled(estimate.ChargeEstimate), Attempts: 100}
+			o := transport.Options{Base: p.RoundTripper(), Budget: over(t, l), Provider: ruled(estimate.ChargeEstimate), Attempts: 100}
 			if !drain {
-				o.Limiter = &undrained{Limiter: l}
+				o.Budget = over(t, &undrained{Limiter: l})
 			}
 			offer(&http.Client{Transport: gate(t, o)}, 200, 100*time.Millisecond)
 			n = p.Stats().Refused
@@ -324,7 +327,7 @@ func TestDrainWhatRefused(t *testing.T) {
 				}
 				var drained []string
 				s := &scripted{answer: reply{429, nil, body}, then: reply{200, nil, ok}}
-				rt := gate(t, transport.Options{Base: s, Limiter: &watched{Limiter: l, drained: &drained}, Provider: ruled(estimate.ChargeEstimate)})
+				rt := gate(t, transport.Options{Base: s, Budget: over(t, &watched{Limiter: l, drained: &drained}), Provider: ruled(estimate.ChargeEstimate)})
 				post(&http.Client{Transport: rt}, chatOf(1, 100, 100))
 				if want := kind + " per minute"; len(drained) != 1 || drained[0] != want {
 					t.Errorf("drained %q; want %q", drained, want)
@@ -429,6 +432,125 @@ func TestProfileBurstIsThereAtTheStart(t *testing.T) {
 		}
 		if got := state(t, rt, tokenLimit).Largest; got != 60_000 {
 			t.Errorf("the largest call is %d; want the whole limit", got)
+		}
+	})
+}
+
+// The header of a stream lowers credit when it arrives, not when the stream
+// ends a minute later.
+// Report: sashabaranov/go-openai#495
+func TestCreditIsLoweredWhenTheHeaderArrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lowered := ""
+		w := script("200;X-Ratelimit-Limit-Tokens=6000;X-Ratelimit-Remaining-Tokens=0;X-Ratelimit-Reset-Tokens=60s 200")
+		slowBody := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			resp, err := w.RoundTrip(r)
+			if w.attempts() == 1 {
+				resp.Body = newStalled(r.Context(), "data: x\n\n")
+			}
+			return resp, err
+		})
+		rt := gate(t, transport.Options{Base: slowBody, TPM: 6000, Trace: transport.Trace{
+			Lowered: func(_ *http.Request, dimension string, remaining int64) {
+				lowered = fmt.Sprint(dimension, " ", remaining)
+			},
+		}})
+		resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if s := rt.Snapshot().Limits[0]; s.Credit != 0 || lowered != "tokens per minute 0" {
+			t.Errorf("credit %d while the body is open; %q", s.Credit, lowered)
+		}
+		start := time.Now()
+		finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+		if d := time.Since(start); d < time.Second { // 112 tokens at 100 a second
+			t.Errorf("the next call left after %v", d)
+		}
+	})
+}
+
+// A stream's header lowers credit when it comes, not at its end.
+// Report: sashabaranov/go-openai#495
+func TestCreditIsLoweredBeforeTheStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, providertest.Options{
+			Limits: providertest.Limits{TPM: 60_000}, Capacity: time.Minute, Charge: providertest.Estimate, StartSpent: 99, Output: providertest.Constant(60),
+			Latency: func(providertest.Call) providertest.Timing { return providertest.Timing{PerToken: time.Second} },
+		})
+		rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		body := strings.Replace(chatOf(1, 97, 100), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
+		resp, err := (&http.Client{Transport: rt}).Post("http://box/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := balance(state(t, rt, tokenLimit)); got > 1000 {
+			t.Errorf("credit is %d while the stream runs, the provider has 400", got)
+		}
+		resp.Body.Close()
+	})
+}
+
+// What was left at one instant does not block for ever.
+// Report: ioggstream/draft-polli-ratelimit-headers#7
+// Report: ioggstream/draft-polli-ratelimit-headers#9
+func TestAnOldReadingExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{answer: quota("60000", "0", "1m0s")}
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		post(c, chatOf(1, 97, 100))
+		if got := balance(state(t, rt, tokenLimit)); got != 0 {
+			t.Errorf("balance %d; want none", got)
+		}
+		start := time.Now()
+		post(c, chatOf(2, 97, 100))
+		if d := time.Since(start); d != 200*time.Millisecond {
+			t.Errorf("the next left after %v; want what 200 tokens take", d)
+		}
+	})
+}
+
+// The first call needs a second for its connection, and twenty others overtake
+// it. What the provider then has left already is without what they cost: it must
+// not be taken off once more.
+func TestBalanceIsOfTheConnectionNotOfTheDial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := box(t, providertest.Options{Limits: providertest.Limits{TPM: 60_000}, Charge: providertest.Estimate})
+		inner := p.RoundTripper()
+		slow := true
+		base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			trace := httptrace.ContextClientTrace(r.Context())
+			trace.GetConn("box:80")
+			if slow {
+				slow = false
+				time.Sleep(time.Second)
+			}
+			trace.GotConn(httptrace.GotConnInfo{})
+			return inner.RoundTrip(r)
+		})
+		rt := gate(t, transport.Options{Base: base, TPM: 60_000, Burst: time.Minute, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		first := make(chan struct{})
+		go func() {
+			defer close(first)
+			post(c, chat)
+		}()
+		synctest.Wait()
+		time.Sleep(600 * time.Millisecond)
+		var cost int64
+		for range 20 {
+			post(c, chat)
+		}
+		<-first
+		for _, e := range p.Ledger() {
+			cost += e.Settled.Total()
+		}
+		// 0.6 s of refill came to a full bucket and was lost but for the first's own.
+		want := 60_000 - cost
+		if got := rt.Snapshot().Limits[0].Credit; got < want {
+			t.Errorf("credit %d, want at least %d", got, want)
 		}
 	})
 }

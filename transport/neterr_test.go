@@ -71,8 +71,7 @@ func TestUnsendableIsTriedOnce(t *testing.T) {
 	}
 }
 
-// Whoever asks a net.Error gets the answer that it gives without us, whatever we
-// have wrapped around it.
+// A net.Error answers as it does without us, also if we have wrapped it.
 func TestNetErrorIsTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowly := rttest.Func(func(r *http.Request) (*http.Response, error) {

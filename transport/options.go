@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
@@ -33,8 +34,8 @@ type Options struct {
 	// Burst is the capacity of every limit of a minute or less, as a time of
 	// its rate: how much may go in one instant after idling. Set by hand it
 	// bounds the size of a call too: one that costs more is refused at once.
-	// Unset, the profile says (ten seconds for tokens, one for requests, as a
-	// rule), and a larger call, up to the limit itself, waits for a full bucket.
+	// Unset, the profile says: ten seconds for tokens and one for requests, as a
+	// rule. Then a larger call, up to the limit itself, waits for a full bucket.
 	Burst time.Duration
 
 	// MaxInFlight is how many calls may be under way, to the end of the body.
@@ -46,50 +47,48 @@ type Options struct {
 	// MaxWait is the longest a call waits in the line.
 	MaxWait time.Duration
 
-	// Limiter is used instead of one made from the fields above, which must
-	// then be unset. Several Transports may share one.
-	Limiter Limiter
+	// Budget is used instead of one made from the fields above, which must then
+	// be unset. Several Transports may share one: see [budget.New].
+	Budget *budget.Budget
 
 	// Provider says how the provider limits and charges. Unset, it is found by
 	// the host of the first request; a Transport speaks to one provider.
 	Provider profile.Profile
 
-	// Charge overrides when the profile's provider takes what a call costs:
-	// "estimate", "settle" or "actual".
-	Charge string
+	// Charge overrides when the profile's provider takes what a call costs; nil
+	// leaves it to the profile. [estimate.ParseCharge] reads it from a name.
+	Charge *estimate.Charge
 
 	// Counter counts the text of prompts; nil is the fast count, which needs no
 	// vocabulary. Package estimate/tiktoken has an exact one.
 	Counter estimate.Counter
 
 	// MaxBody is the largest request body, in bytes, that is read into memory
-	// before it is sent, to price it; 0 is 4 MiB. Larger ones, uploads,
-	// whatever is not JSON, one with a trailer, and a body that has not ended
-	// after a tenth of a second, as one that is written while it is sent, are
-	// priced by size and streamed. A body that http.NewRequest made from memory
-	// is priced where it lies, up to 32 MiB.
+	// before it is sent, to price it; 0 is 4 MiB. These are priced by size and
+	// streamed: larger bodies, uploads, other types than JSON, bodies with a
+	// trailer, and bodies that have not ended after a tenth of a second. A body
+	// that http.NewRequest made from memory is priced where it lies, up to 32 MiB.
 	MaxBody int64
 
-	// Attempts is how often a call may go out, the first included; 0 is 3. It
-	// stands for Retry.Attempts.
+	// Attempts is how often a call may go out, the first included; 0 is 3.
 	Attempts int
 
-	// Retry says the rest of what is tried again, and when.
+	// Retry is the rest of what is tried again, and when. Its own Attempts must be
+	// unset.
 	Retry retry.Options
 
-	// StopSDKRetries sets "X-Should-Retry: false" on a response that is handed
-	// over although it is one that the official SDKs would try again (408, 409,
-	// 429, 5xx, and what the server itself calls worth it in that field):
-	// openai-go and anthropic-sdk-go obey it. It is the one change that a
-	// Transport ever makes to a response. It cannot stop them when there is no
-	// response; their own option.WithMaxRetries(0) can.
+	// StopSDKRetries sets "X-Should-Retry: false" on responses that the official
+	// SDKs would try again: 408, 409, 429, 5xx, and those with "X-Should-Retry:
+	// true". openai-go and anthropic-sdk-go obey it. A Transport makes no other
+	// change to a response. It cannot stop them when there is no response; their
+	// own option.WithMaxRetries(0) can.
 	StopSDKRetries bool
 
 	// Skip lets matching requests pass unlimited and uncounted; nil skips none.
 	Skip func(*http.Request) bool
 
 	// FollowRule changes the charge rule when headers show for long enough
-	// that the provider charges by another one. Otherwise Trace.Doubted is told.
+	// that the provider charges by another one. Trace.Doubted is called either way.
 	FollowRule bool
 
 	// Trace has hooks into the life of a call.
@@ -106,7 +105,7 @@ func (o Options) String() string {
 	b.WriteString("tripmeter options:")
 	for _, f := range o.numbers() {
 		if f.value != 0 {
-			fmt.Fprintf(&b, " %s %d", f.name, f.value)
+			fmt.Fprintf(&b, " %s %v", f.name, f.shown())
 		}
 	}
 	return b.String()
@@ -121,35 +120,52 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 type number struct {
 	name  string
 	value int64
+	time  bool // value is a time.Duration
+}
+
+// shown is the number as people write it.
+func (n number) shown() any {
+	if n.time {
+		return time.Duration(n.value)
+	}
+	return n.value
 }
 
 func (o *Options) numbers() []number {
 	return []number{
-		{"RPM", o.RPM}, {"RPD", o.RPD}, {"TPM", o.TPM}, {"TPD", o.TPD},
-		{"InputTPM", o.InputTPM}, {"OutputTPM", o.OutputTPM},
-		{"Burst", int64(o.Burst)}, {"MaxBody", o.MaxBody}, {"Attempts", int64(o.Attempts)},
-		{"MaxInFlight", int64(o.MaxInFlight)}, {"MaxQueue", int64(o.MaxQueue)}, {"MaxWait", int64(o.MaxWait)},
+		{"RPM", o.RPM, false}, {"RPD", o.RPD, false}, {"TPM", o.TPM, false}, {"TPD", o.TPD, false},
+		{"InputTPM", o.InputTPM, false}, {"OutputTPM", o.OutputTPM, false},
+		{"Burst", int64(o.Burst), true}, {"MaxBody", o.MaxBody, false}, {"Attempts", int64(o.Attempts), false},
+		{"MaxInFlight", int64(o.MaxInFlight), false}, {"MaxQueue", int64(o.MaxQueue), false}, {"MaxWait", int64(o.MaxWait), true},
 	}
 }
 
 func (o *Options) check() error {
 	for _, f := range o.numbers() {
 		if f.value < 0 {
-			return &ConfigError{f.name, f.value, "must not be negative; zero is unset"}
+			return &ConfigError{f.name, f.shown(), "must not be negative; zero is unset"}
 		}
 	}
-	if o.Limiter != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
+	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
 		len(o.Limits) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue != 0) {
-		return &ConfigError{"Limiter", "set", "the limits belong to it; leave the other fields unset"}
+		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
-	if o.Attempts != 0 && o.Retry.Attempts != 0 && o.Attempts != o.Retry.Attempts {
-		return &ConfigError{"Attempts", o.Attempts, fmt.Sprintf("contradicts Retry.Attempts, which is %d; set one of them", o.Retry.Attempts)}
+	if o.Retry.Attempts != 0 {
+		return &ConfigError{"Retry.Attempts", o.Retry.Attempts, "set Options.Attempts instead"}
 	}
-	if o.Provider.Name == "" && !reflect.ValueOf(o.Provider).IsZero() {
+	if p := o.Provider; p.Name != "" {
+		if reflect.DeepEqual(p, profile.Profile{Name: p.Name}) {
+			return &ConfigError{"Provider", fmt.Sprintf("%q and nothing else", p.Name),
+				"get it with profile.ByName; the names are " + strings.Join(profile.Names(), ", ")}
+		}
+		if err := p.Validate(); err != nil {
+			return err
+		}
+	} else if !reflect.ValueOf(o.Provider).IsZero() {
 		return &ConfigError{"Provider.Name", `""`, "a profile needs a name; start from profile.Unknown and change what differs"}
 	}
-	if _, err := chargeNamed(o.Charge); err != nil {
-		return err
+	if o.Charge != nil && *o.Charge > estimate.ChargeActual {
+		return &ConfigError{"Charge", *o.Charge, "must be one of the charges of package estimate"}
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
@@ -157,15 +173,42 @@ func (o *Options) check() error {
 	return nil
 }
 
-// chargeNamed is the rule that Options.Charge names.
-func chargeNamed(name string) (estimate.Rule, error) {
-	switch name {
-	case "", "settle":
-		return estimate.Rule{Charge: estimate.ChargeSettle, ReserveCap: true}, nil
-	case "estimate":
-		return estimate.Rule{Charge: estimate.ChargeEstimate, ReserveCap: true}, nil
-	case "actual":
-		return estimate.Rule{Charge: estimate.ChargeActual}, nil
+// charging is a profile with the charge rule that the options set.
+func (o *Options) charging(p profile.Profile) profile.Profile {
+	if o.Charge != nil {
+		p.Rule.Charge, p.Rule.ReserveCap = *o.Charge, *o.Charge != estimate.ChargeActual
 	}
-	return estimate.Rule{}, &ConfigError{"Charge", name, `must be "estimate", "settle" or "actual"`}
+	return p
+}
+
+// budget is what the options say of the budget.
+func (o *Options) budget() budget.Options {
+	return budget.Options{
+		Limits: o.limits(), Burst: o.Burst, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
+		Profile: o.Provider,
+	}
+}
+
+// limits are those that the options set.
+func (o *Options) limits() []limit.Limit {
+	var ls []limit.Limit
+	for _, f := range []struct {
+		n      int64
+		unit   limit.Unit
+		window time.Duration
+	}{
+		{o.RPM, limit.Requests, time.Minute},
+		{o.RPD, limit.Requests, 24 * time.Hour},
+		{o.TPM, limit.Tokens, time.Minute},
+		{o.TPD, limit.Tokens, 24 * time.Hour},
+		{o.InputTPM, limit.Input, time.Minute},
+		{o.OutputTPM, limit.Output, time.Minute},
+	} {
+		if f.n > 0 {
+			ls = append(ls, limit.Limit{
+				Name: budget.NameOf(f.unit, f.window), Unit: f.unit, Rate: limit.Rate{N: f.n, Window: f.window},
+			})
+		}
+	}
+	return append(ls, o.Limits...)
 }

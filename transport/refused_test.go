@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
@@ -29,8 +30,8 @@ func tooLate(t *testing.T, d *desk) {
 	read(t, d)
 }
 
-// What the provider says is left after a refusal is what it is left with:
-// nothing comes off it but what the ledger is still to give back.
+// The balance that a refusal shows is taken as it is. Only the part that the
+// ledger will still give back comes off it.
 func TestLeftAfterARefusal(t *testing.T) {
 	for name, change := range map[string]func(*profile.Profile){
 		"a refusal counts as a request":     func(p *profile.Profile) {},
@@ -61,8 +62,8 @@ func TestLeftAfterARefusal(t *testing.T) {
 }
 
 // Twenty calls are refused at once by a limit that the budget does not have.
-// When the wait is over the line moves at the pace of the limits that there
-// are, and not all at once with what the twenty gave back.
+// When the wait is over the line moves at the pace of its limits. It does not move
+// all at once with the tokens that the twenty gave back.
 func TestManyRefusedByAnUnknownLimit(t *testing.T) {
 	free := profile.Unknown()
 	free.RefusedFree = true
@@ -113,8 +114,8 @@ func TestManyRefusedByAnUnknownLimit(t *testing.T) {
 	}
 }
 
-// An account without credit, and a request too large for the limit, are no matter
-// of the balance, also in a refusal that would not have been tried again anyway.
+// An account without credit has nothing to do with the balance, and neither has a
+// request too large for the limit. That holds for a final refusal too.
 func TestFinalRefusalThatIsNotOfTheRate(t *testing.T) {
 	for _, row := range []struct {
 		words    string
@@ -132,7 +133,7 @@ func TestFinalRefusalThatIsNotOfTheRate(t *testing.T) {
 				start := time.Now()
 				finish(rt.RoundTrip(ask(t, t.Context(), letter)))
 				if d := time.Since(start); i > 0 && d != w.took {
-					t.Errorf("%s: call %d was told after %v", row.words, i, d)
+					t.Errorf("%s: call %d was answered after %v", row.words, i, d)
 				}
 			}
 			if s := state(t, rt, tokenLimit); balance(s) != full || s.Rate.N != 60_000 {
@@ -174,7 +175,7 @@ func TestPackedRefusalIsRead(t *testing.T) {
 }
 
 // A wait that the body named is over when the next attempt is not admitted
-// after it: whoever then reads the body does not start it anew.
+// after it. Reading the body then does not start it anew.
 func TestABodysWaitIsWaitedOnce(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		synctest.Test(t, func(t *testing.T) {
@@ -193,12 +194,12 @@ func TestABodysWaitIsWaitedOnce(t *testing.T) {
 	}
 }
 
-// A wait that the retry layer found in a body, and that is too long for it,
-// holds everybody, whether or not the caller reads the body.
+// A wait that the retry layer found in a body may be too long for it. It holds
+// everybody, also if the caller does not read the body.
 func TestABodysLongWaitNeedsNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := transport.Options{Base: script("429;Body=wait"), RPM: 60}
-		o.Retry.MaxWait = 10 * time.Second
+		o.Retry.MaxRetryAfter = 10 * time.Second
 		rt := gate(t, o)
 		resp, err := rt.RoundTrip(ask(t, t.Context(), letter))
 		if err != nil {
@@ -227,8 +228,8 @@ func TestAStreamsWaitBesideRetryAfter(t *testing.T) {
 	})
 }
 
-// A hook may panic, each time it is called. The refusal that it was told of is
-// taken in all the same, and the call ended.
+// A hook may panic each time it is called. The ledger takes in the refusal all the
+// same, and the call ends.
 func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
 	boom := func() { panic("a hook") }
 	for name, set := range map[string]func(*transport.Options){
@@ -264,4 +265,35 @@ func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A refusal of one budget does not stop another; an exhausted account is
+// not tried again, and takes nothing from the balance.
+// Report: openclaw/openclaw#7941, openclaw/openclaw#49834, LionSR/TeXRA#9101
+func TestARefusalOfOneBudgetStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &scripted{answer: reply{status: 429}.with("Retry-After", "20"), then: reply{200, nil, ok}}
+		y := &scripted{answer: reply{200, nil, ok}}
+		one := gate(t, transport.Options{Base: x, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		two := gate(t, transport.Options{Base: y, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		var all sync.WaitGroup
+		all.Go(func() { post(&http.Client{Transport: one}, chatOf(1, 97, 100)) })
+		synctest.Wait()
+		start := time.Now()
+		post(&http.Client{Transport: two}, chatOf(2, 97, 100))
+		if d := time.Since(start); d > 0 {
+			t.Errorf("the other budget waited %v", d)
+		}
+		all.Wait()
+
+		z := &scripted{answer: reply{429, nil, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`}}
+		three := gate(t, transport.Options{Base: z, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		post(&http.Client{Transport: three}, chatOf(3, 97, 100))
+		if len(z.at) != 1 {
+			t.Errorf("an exhausted account was asked %d times", len(z.at))
+		}
+		if got := balance(state(t, three, tokenLimit)); got != 10_000 {
+			t.Errorf("balance %d after it; want all", got)
+		}
+	})
 }

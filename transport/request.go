@@ -13,16 +13,15 @@ import (
 	"github.com/tripmeter/tripmeter/estimate"
 )
 
-// inspect reads what the estimate needs of a request. It returns what to send:
-// the body and GetBody of req, or, where its body is not one in memory and was
-// read ahead, others that begin with what was read. An error is that of
-// reading the body, as it would be when sending.
+// inspect reads as much of a request as the estimate needs. It returns the payload
+// to send: the body and GetBody of req, or others if the body was read ahead. An
+// error is that of reading the body, as it would be when sending.
 //
-// GetBody would spare the reading ahead, but many a GetBody hands out the body
-// itself, wound back (azcore's SetBody; openai-go's and anthropic-sdk-go's for a
-// bytes.Reader). Whoever reads that copy has read what is to be sent. net/http
+// GetBody would spare the reading ahead. But some hand out the body itself, wound
+// back: azcore's SetBody, and openai-go's and anthropic-sdk-go's for a
+// bytes.Reader. Reading such a copy reads the body that will be sent. net/http
 // calls GetBody only when it is done with the body before, and so do we.
-func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error) {
+func inspect(req *http.Request, most int64, counter estimate.Counter) (payload, estimate.Request, error) {
 	own := payload{req.Body, req.GetBody}
 	if req.Body == nil || req.Body == http.NoBody {
 		return own, estimate.Request{}, nil
@@ -32,23 +31,23 @@ func (t *Transport) inspect(req *http.Request) (payload, estimate.Request, error
 		size = -1
 	}
 	contentType := field(req.Header, "Content-Type")
-	o := estimate.Options{Path: req.URL.Path, Counter: t.o.Counter}
+	o := estimate.Options{Path: req.URL.Path, Counter: counter}
 	readable := estimate.Readable(contentType)
 	var again func() (io.ReadCloser, error)
 	if readable && req.GetBody != nil {
 		again = copies(req.Body)
 	}
-	if again != nil || !readable || size > t.o.MaxBody || waits(req) {
+	if again != nil || !readable || size > most || waits(req) {
 		return own, estimate.Body(again, contentType, size, o), nil
 	}
 
 	if ctx := req.Context(); ctx.Err() != nil {
-		return own, estimate.Request{}, ended(ctx)
+		return own, estimate.Request{}, causeOf(ctx)
 	}
-	a := readAhead(req.Body, t.o.MaxBody, req.Context().Done())
+	a := readAhead(req.Body, most, req.Context().Done())
 	head, whole, err := a.seen()
 	if ctx := req.Context(); ctx.Err() != nil {
-		err = ended(ctx)
+		err = causeOf(ctx)
 	}
 	switch {
 	case err != nil:
@@ -104,12 +103,6 @@ type payload struct {
 	get  func() (io.ReadCloser, error)
 }
 
-func (p payload) close() {
-	if p.body != nil {
-		p.body.Close()
-	}
-}
-
 // waits reports whether the body is not to be read before it is sent: the server
 // is to ask for it first (RFC 9110, section 10.1.1), or who reads it fills the
 // trailer, whose names net/http looks at before that.
@@ -137,11 +130,23 @@ func interest(req *http.Request) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// ended is why ctx ended: its error, and its cause where that is another.
-func ended(ctx context.Context) error {
+// causeOf is why ctx ended: its error, and its cause where that is another.
+func causeOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+func closeIdleConnections(rt http.RoundTripper) {
+	if c, ok := rt.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }

@@ -94,16 +94,16 @@ func TestStopSDKRetriesLeavesTheBasesHeader(t *testing.T) {
 	}
 }
 
-// How many attempts a call took is told in three ways, which agree; and a single
-// call may have more or fewer of them.
+// Three places count the attempts of a call, and they agree. A single call may
+// have more or fewer attempts than the others.
 func TestAttemptsAreSeenAndSet(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {
 			w := script("503 429 reset dial 500")
 			b := new(books)
 			rt := gate(t, transport.Options{Base: w, Limits: slow(100, 1e6), Trace: b.trace()})
-			var trace retry.Trace
-			ctx := retry.WithTrace(t.Context(), &trace)
+			var trace retry.Tally
+			ctx := retry.WithTally(t.Context(), &trace)
 			if n > 0 {
 				ctx = retry.WithAttempts(ctx, n)
 			}
@@ -113,7 +113,7 @@ func TestAttemptsAreSeenAndSet(t *testing.T) {
 				want = retry.DefaultAttempts
 			}
 			if w.attempts() != want || trace.Attempts() != want || b.answered != want || b.settled[0].Attempts != want {
-				t.Errorf("want %d attempts: on the wire %d, retry.Trace %d, Answered %d, Settled %d",
+				t.Errorf("want %d attempts: on the wire %d, retry.Tally %d, Answered %d, Settled %d",
 					want, w.attempts(), trace.Attempts(), b.answered, b.settled[0].Attempts)
 			}
 			if trace.Reason() != retry.Exhausted {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -473,11 +474,12 @@ func TestBodyWrittenWhileItIsSent(t *testing.T) {
 	})
 }
 
-// A body that can be read once and is whole is priced by what it says, and can
-// be sent again.
+// A body that can be read once and is whole is priced by its text, and can be sent
+// again.
 func TestOneShotBodyIsPricedAndSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, "500 200")
+		d.o.Budget = over(t, d.limiter)
 		d.rt = gate(t, d.o)
 		req := ask(t, t.Context(), letter)
 		body := rttest.NewBody(letter)
@@ -515,9 +517,9 @@ func TestBrokenRequestBody(t *testing.T) {
 	b.balanced(t, rt)
 }
 
-// A GetBody that winds the body itself back, as azcore's does, and that of
-// openai-go and anthropic-sdk-go for a bytes.Reader, is not called while the
-// body is still to be sent: it would take its bytes.
+// A GetBody that winds the body itself back is not called before the body was sent:
+// it would take its bytes. azcore's does so, and that of openai-go and
+// anthropic-sdk-go for a bytes.Reader.
 func TestGetBodyThatSharesTheBody(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -529,6 +531,7 @@ func TestGetBodyThatSharesTheBody(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t, "500 200")
+				d.o.Budget = over(t, d.limiter)
 				d.rt = gate(t, d.o)
 				shared, calls := bytes.NewReader([]byte(letter)), 0
 				req := ask(t, t.Context(), letter)
@@ -559,9 +562,9 @@ type seekCloser struct{ *bytes.Reader }
 
 func (seekCloser) Close() error { return nil }
 
-// A refusal whose body panics is like any other where it is tried again. Where
-// it is handed over, it panics on the goroutine that reads it, as it would have
-// without us, and not on one where nobody can recover.
+// A refusal whose body panics is like any other if it is tried again. If it is
+// handed over, it panics on the goroutine that reads it, as it would without us,
+// and not on one that cannot recover.
 func TestPanickingRefusal(t *testing.T) {
 	const quota = `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`
 	for _, said := range []string{"", quota} {
@@ -688,4 +691,67 @@ func (f filling) Read([]byte) (int, error) {
 	time.Sleep(time.Second)
 	f.trailer["X-Sum"] = []string{"42"}
 	return 0, io.EOF
+}
+
+// The decision is made from the response: nothing in the request says that a
+// stream comes.
+// Report: yusing/godoxy#206, Treblle/treblle-net-core#50
+func TestAStreamThatWasNotAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pr, pw := io.Pipe()
+		base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			resp := response(r, 200, "text/event-stream", "")
+			resp.Body, resp.ContentLength = pr, -1
+			go func() {
+				for n := range 5 {
+					time.Sleep(time.Second)
+					fmt.Fprintf(pw, "data: %d\n\n", n)
+				}
+				pw.Close()
+			}()
+			return resp, nil
+		})
+		rt := gate(t, transport.Options{Base: base})
+		start := time.Now()
+		req := ask(t, t.Context(), letter)
+		req.Header.Set("Accept", "*/*")
+		resp, err := rt.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		p := make([]byte, 100)
+		if n, err := resp.Body.Read(p); string(p[:n]) != "data: 0\n\n" || err != nil || time.Since(start) != time.Second {
+			t.Errorf("%q, %v after %v", p[:n], err, time.Since(start))
+		}
+		io.Copy(io.Discard, resp.Body)
+	})
+}
+
+// None of our times is about the body.
+// Report: openai/openai-go#132, PullRequestInc/go-gpt3#24
+func TestNoTimeOfOursCutsAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := rttest.Func(func(r *http.Request) (*http.Response, error) {
+			rttest.Drain(r)
+			resp := response(r, 200, "text/event-stream", "")
+			pr, pw := io.Pipe()
+			go func() {
+				for range 60 {
+					time.Sleep(time.Second)
+					io.WriteString(pw, "data: x\n\n")
+				}
+				pw.Close()
+			}()
+			resp.Body = pr
+			return resp, nil
+		})
+		rt := gate(t, transport.Options{Base: base, MaxWait: 2 * time.Second, Retry: retry.Options{MaxRetryAfter: time.Second, MaxElapsed: 3 * time.Second}})
+		start := time.Now()
+		_, text, err := finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+		if len(text) != 60*9 || err != nil || time.Since(start) != time.Minute {
+			t.Errorf("%d bytes, %v after %v", len(text), err, time.Since(start))
+		}
+	})
 }

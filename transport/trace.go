@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/usage"
 )
 
 // Trace is a set of hooks into the life of a call. Each may be nil. They are
 // called with no lock held, on the goroutine that does the work, so a slow one
 // slows its own call; they may be called for several calls at once. Requests
-// are the caller's and must not be changed; what they carry (keys, prompts) is
-// never in the other fields. The one exception is [Attempt.Err], which is the
-// base's own error in the base's own words.
+// are the caller's and must not be changed. The other fields hold no key and no
+// prompt, except [Attempt.Err], which is the base's own error in its own words.
 type Trace struct {
 	// Queued: priced, about to be admitted.
 	Queued func(*http.Request, limit.Cost)
@@ -53,20 +53,20 @@ type Attempt struct {
 	Status   int           // 0 if there was no response
 	Err      error         // nil if there was one
 	Duration time.Duration // until the response header
-	Quota    Quota         // what the response header says is left
+	Left     Left          // what the response header says is left
 }
 
 // String names the numbers, and nothing of the request.
 func (a Attempt) String() string {
-	return fmt.Sprintf("attempt %d: status %d after %v, left %v", a.N, a.Status, a.Duration, a.Quota)
+	return fmt.Sprintf("attempt %d: status %d after %v, left %v", a.N, a.Status, a.Duration, a.Left)
 }
 
 // LogValue is String, for package log/slog.
 func (a Attempt) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
-// Quota is what a response header says is left, for watching the headroom
+// Left is what a response header says is left, for watching the headroom
 // shrink. A negative number is unknown.
-type Quota struct {
+type Left struct {
 	Requests, Tokens, Input, Output int64
 }
 
@@ -94,4 +94,12 @@ func (s Settlement) LogValue() slog.Value { return slog.StringValue(s.String()) 
 type Usage struct {
 	Input, CachedInput, Output int64
 	Found                      bool
+}
+
+// reported is the usage of a response, for people.
+func reported(r *usage.Result) Usage {
+	if !r.Found {
+		return Usage{}
+	}
+	return Usage{Input: r.Input.N, CachedInput: r.CachedInput.N, Output: r.Output.N, Found: true}
 }

@@ -1,17 +1,14 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -19,116 +16,92 @@ import (
 
 // A Transport keeps the requests that pass through it within a provider's
 // limits; the package comment tells how. Make one with [New] and share it: it
-// is one budget. It may be used by any number of goroutines, and holds no
+// has one budget. It may be used by any number of goroutines, and holds no
 // goroutine of its own.
 type Transport struct {
 	o      Options
 	base   http.RoundTripper
 	retry  *retry.Transport
-	deaf   *retry.Transport // the same, but for waits that only a body names
-	budget budget
-	prices prices
-	doubt  doubt
-
-	once    sync.Once // finds profile at the first request, unless set by hand
-	profile profile.Profile
-	charge  atomic.Uint32 // an estimate.Charge: the profile's, or what headers show
+	budget *budget.Budget
+	once   sync.Once // finds the profile at the first request, unless it was set
 }
 
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
-// or those of [retry.New]; each names the field.
+// or those of [retry.New] and [budget.New]; each names the field.
 func New(o Options) (*Transport, error) {
-	t := &Transport{o: o, base: o.Base}
+	t := &Transport{o: o, base: o.Base, budget: o.Budget}
 	if t.base == nil {
 		t.base = http.DefaultTransport
 	}
 	if err := t.o.check(); err != nil {
 		return nil, err
 	}
-	if err := t.budget.configure(&t.o); err != nil {
-		return nil, err
+	if t.o.Provider.Name != "" {
+		t.o.Provider = t.o.charging(t.o.Provider)
 	}
-	ro := o.Retry
-	if o.Attempts != 0 {
-		ro.Attempts = o.Attempts
-	}
-	ro.ResetHint = longest(t.resetHint, ro.ResetHint)
-	ro.Deciding = chain(ro.Deciding, t.deciding)
-	ro.Admit = chainAdmit(t.admit, ro.Admit)
-	ro.Owned = true // RoundTrip makes a copy for its context
-	var err error
-	if t.retry, err = retry.New((*meter)(t), ro); err != nil {
-		return nil, err
-	}
-	ro.IgnoreBodyWait = true
-	if t.deaf, err = retry.New((*meter)(t), ro); err != nil {
-		return nil, err
-	}
-	if o.Provider.Name != "" {
-		if err := o.Provider.Validate(); err != nil {
+	if t.budget == nil {
+		b, err := budget.New(t.o.budget())
+		if err != nil {
 			return nil, err
 		}
-		t.adopt(o.Provider)
+		t.budget = b
+	} else if t.o.Provider.Name != "" {
+		t.budget.Scope().Adopt(time.Now(), t.o.Provider)
 	}
-	return t, nil
+	ro := o.Retry
+	ro.Attempts = o.Attempts
+	ro.Refused = both(refused, ro.Refused)
+	ro.Deciding = both(deciding, ro.Deciding)
+	ro.Admit = inTurn(ro.Admit, t.admit)
+	var err error
+	t.retry, err = retry.New(&meter{t.base, &t.o}, ro)
+	return t, err
 }
 
-// adopt takes on a provider's profile.
-func (t *Transport) adopt(p profile.Profile) {
-	if t.o.Charge != "" {
-		r, _ := chargeNamed(t.o.Charge)
-		p.Rule.Charge, p.Rule.ReserveCap = r.Charge, r.ReserveCap
-	}
-	if p.IgnoreBodyWait {
-		t.retry = t.deaf
-	}
-	t.profile = p
-	t.charge.Store(uint32(p.Rule.Charge))
-	t.budget.adopt(p)
-}
-
-// rule is the charge rule in force for a model.
-func (t *Transport) rule(model string) estimate.Rule {
-	r := t.profile.Rule
-	if len(t.profile.Factors) > 0 { // few: the others need not be copied as a whole
-		r = t.profile.RuleFor(model)
-	}
-	if c := estimate.Charge(t.charge.Load()); c != r.Charge {
-		r.Charge, r.ReserveCap = c, c != estimate.ChargeActual
-	}
-	return r
+// scope returns the scope of the budget that a request takes from. Its profile is
+// found by the host of the first request, unless it was set.
+func (t *Transport) scope(req *http.Request) *budget.Scope {
+	s := t.budget.Scope()
+	t.once.Do(func() {
+		if t.o.Provider.Name == "" {
+			s.Adopt(time.Now(), t.o.charging(profile.ForHost(req.URL.Host)))
+		}
+	})
+	return s
 }
 
 // RoundTrip admits req, sends it, again where that can help, and returns the
-// provider's own response with its body untouched. The call is settled when
-// that body ends, by EOF, Close, an error or the end of its context, whichever
-// is first. An error for a request that was not sent is an [*Error].
+// provider's own response with its body untouched. The call is settled when that
+// body ends, at the first of EOF, Close, an error and the end of its context. An
+// error for a request that was not sent is an [*Error].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body := req.Body
+	defer func() { // on every way out before it is sent, also by a panic of a hook
+		if body != nil {
+			body.Close()
+		}
+	}()
 	if req.URL == nil {
-		closeBody(req)
 		return nil, errors.New("transport: nil Request.URL")
 	}
 	if t.o.Skip != nil && t.o.Skip(req) {
+		body = nil
 		return t.base.RoundTrip(req)
 	}
-	t.once.Do(func() {
-		if t.profile.Name == "" {
-			t.adopt(profile.ForHost(req.URL.Host))
-		}
-	})
-	send, body, err := t.inspect(req)
+	s := t.scope(req)
+	send, prompt, err := inspect(req, t.o.MaxBody, t.o.Counter)
+	body = send.body
 	if err != nil {
-		send.close()
 		return nil, err
 	}
-	c := &call{Context: req.Context(), t: t, req: req}
-	if c.prompted = req.Body != nil && req.Body != http.NoBody; c.prompted {
-		c.priced = t.prices.price(body, t.rule(body.Model))
+	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req}
+	if req.Body == nil || req.Body == http.NoBody {
+		c.books.Open(s, (*observer)(c), nil)
+	} else {
+		c.books.Open(s, (*observer)(c), &prompt)
 	}
-	c.cost = c.priced.cost()
 	waited, err := t.acquire(c)
 	if err != nil {
-		send.close()
 		return nil, err
 	}
 	answered := false
@@ -138,84 +111,103 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}()
 	if f := t.o.Trace.Granted; f != nil {
-		f(req, c.cost, waited)
+		f(req, c.books.Cost(), waited)
 	}
 	c.out = *req.WithContext(c)
-	out := &c.out
-	out.Body, out.GetBody = send.body, send.get
-	resp, err := t.retry.RoundTrip(out)
+	c.out.Body, c.out.GetBody = send.body, send.get
+	body = nil
+	resp, err := t.retry.RoundTrip(&c.out)
 	if err != nil {
 		return nil, err
 	}
-	t.final(c)
 	answered = true
-	if resp.Request == out || resp.Request == nil {
-		resp.Request = req
-	}
-	if t.o.StopSDKRetries && temporary(resp) {
-		// Of its own, as a base may answer with a header that it keeps.
-		if resp.Header = resp.Header.Clone(); resp.Header == nil {
-			resp.Header = http.Header{}
-		}
-		resp.Header.Set("X-Should-Retry", "false")
-	}
-	return c.answer(resp), nil
-}
-
-// temporary reports whether the official SDKs try again after that response
-// (shouldRetry in requestconfig.go of openai-go and anthropic-sdk-go).
-func temporary(resp *http.Response) bool {
-	switch resp.StatusCode {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return true
-	}
-	return resp.StatusCode >= 500 || field(resp.Header, "X-Should-Retry") == "true"
+	return t.handOver(c, resp), nil
 }
 
 // acquire waits for the first attempt's turn, and says how long.
 func (t *Transport) acquire(c *call) (waited time.Duration, err error) {
 	if f := t.o.Trace.Queued; f != nil {
-		f(c.req, c.cost)
-	}
-	var asked time.Time
-	if t.o.Trace.Granted != nil {
-		asked = time.Now()
+		f(c.req, c.books.Cost())
 	}
 	ctx, stop := interest(c.req)
 	defer stop()
-	t.budget.ask(c.cost)
-	r, err := t.budget.limiter.Acquire(ctx, c.cost)
-	if err != nil {
-		return 0, t.notSent(c.req, err)
+	asked := time.Now()
+	if err := c.books.Admit(ctx, asked); err != nil {
+		return 0, t.notSent(c, err)
 	}
-	c.account.take(r, c.cost)
-	c.ready = true
-	if !asked.IsZero() {
+	c.step(admitted)
+	if t.o.Trace.Granted != nil {
 		waited = time.Since(asked)
 	}
 	return waited, nil
 }
 
-// CloseIdleConnections closes the idle connections of the base, if it can.
-func (t *Transport) CloseIdleConnections() {
-	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
+// admit charges a further attempt at the head of the line, before it leaves. If it
+// may not go, the retry layer returns the last response.
+func (t *Transport) admit(ctx context.Context, e retry.Event) error {
+	c := callFrom(e.Request.Context())
+	if err := c.books.AdmitAgain(ctx); err != nil {
+		return t.notSent(c, err)
 	}
+	c.step(admitted)
+	return nil
 }
 
-// Snapshot is the state of the budget now, for people and metrics.
-func (t *Transport) Snapshot() limit.Snapshot { return t.budget.limiter.Snapshot() }
+// refused is called by the retry layer for every refused attempt.
+func refused(e retry.Event) { callFrom(e.Request.Context()).refused(&e.Refusal, e.Wait) }
 
-func (t *Transport) notSent(req *http.Request, err error) error {
+// deciding is called by the retry layer when a further attempt was decided.
+func deciding(e retry.Event) { callFrom(e.Request.Context()).again(&e.Refusal) }
+
+// notSent makes the error of a call that was not admitted.
+func (t *Transport) notSent(c *call, err error) error {
 	var le *limit.Error
 	if errors.As(err, &le) {
-		err = &Error{le}
+		err = newError(le, c.books.Cost(), c.req.Context())
 	}
 	if f := t.o.Trace.Refused; f != nil {
-		f(req, err)
+		f(c.req, err)
 	}
 	return err
 }
+
+// handOver makes the response the caller's.
+func (t *Transport) handOver(c *call, resp *http.Response) *http.Response {
+	if c.state == admitted { // for an attempt that did not leave: the last response came back instead
+		c.books.End(budget.Unsent)
+		c.step(between)
+	}
+	if resp.Request == &c.out || resp.Request == nil {
+		resp.Request = c.req
+	}
+	if t.o.StopSDKRetries && (c.asked || temporary(resp.StatusCode)) {
+		// A header of its own, as a base may answer with one that it keeps.
+		if resp.Header = resp.Header.Clone(); resp.Header == nil {
+			resp.Header = http.Header{}
+		}
+		resp.Header.Set("X-Should-Retry", "false")
+	}
+	return c.answer(resp)
+}
+
+// temporary reports whether the official SDKs try again after that status
+// (shouldRetry in requestconfig.go of openai-go and anthropic-sdk-go).
+func temporary(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// CloseIdleConnections closes the idle connections of the base, if it can.
+func (t *Transport) CloseIdleConnections() { closeIdleConnections(t.base) }
+
+// Snapshot is the state of the budget now, for people and metrics.
+func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
+
+// Budget is the budget of the Transport, to share it with others.
+func (t *Transport) Budget() *budget.Budget { return t.budget }
 
 // String says what this is, and nothing of what it holds: the base may well
 // carry a key.
@@ -227,36 +219,16 @@ func (t *Transport) GoString() string { return t.String() }
 // LogValue is String, for package log/slog.
 func (t *Transport) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-func closeBody(req *http.Request) {
-	if req.Body != nil {
-		req.Body.Close()
-	}
-}
-
-// longest is the longer of two hints.
-func longest(ours, theirs func(*http.Response) time.Duration) func(*http.Response) time.Duration {
+// both calls ours, then theirs if there is one.
+func both(ours, theirs func(retry.Event)) func(retry.Event) {
 	if theirs == nil {
 		return ours
 	}
-	return func(r *http.Response) time.Duration {
-		seen := bodyOf(r) // a bounded copy, of which each gets one
-		again := func() *http.Response {
-			r := *r
-			r.Body = io.NopCloser(bytes.NewReader(seen))
-			return &r
-		}
-		return max(ours(again()), theirs(again()))
-	}
+	return func(e retry.Event) { ours(e); theirs(e) } // ours reads no body
 }
 
-func chain(theirs, ours func(retry.Event)) func(retry.Event) {
-	if theirs == nil {
-		return ours
-	}
-	return func(e retry.Event) { ours(e); theirs(e) }
-}
-
-func chainAdmit(ours, theirs func(context.Context, retry.Event) error) func(context.Context, retry.Event) error {
+// inTurn asks theirs, if there is one, before ours charges.
+func inTurn(theirs, ours func(context.Context, retry.Event) error) func(context.Context, retry.Event) error {
 	if theirs == nil {
 		return ours
 	}

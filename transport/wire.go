@@ -2,23 +2,22 @@ package transport
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http/httptrace"
 	"sync/atomic"
 
+	"github.com/tripmeter/tripmeter/internal/neterr"
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// wire tells whether an attempt that ended with an error can have left. It
-// asks net/http: a connection was looked for and none was got, so nothing was
-// sent. A base that is not net/http's says nothing, and is taken to have sent.
+// A wire knows whether an attempt that ended with an error can have left. The
+// hooks of net/http say so: it looked for a connection and got none, so nothing
+// was sent. A base that is not net/http's calls no hook; its attempts count as
+// sent unless their error says otherwise.
 //
-// The hooks are made when net/http asks for them, and not before: a base in
-// memory never does.
+// The hooks are made when net/http asks for them. A base in memory never does.
 type wire struct {
 	state     atomic.Uint32
-	undialled bool // the attempt's error says that nobody was reached
+	undialled bool // the attempt's error says that nothing left
 	hooks     atomic.Pointer[httptrace.ClientTrace]
 	slot      limit.Reservation // of the attempt
 }
@@ -29,20 +28,16 @@ const (
 	connected        // there is one: bytes may have left
 )
 
-// begin starts a new attempt. It is taken to leave now, and again when it has
-// its connection: while one is made, others overtake, and what the provider
-// says it has left is of the time when the request came.
+// begin starts a new attempt, which leaves now. It leaves again when it has its
+// connection: while one is made, others overtake, and the balance that the
+// provider shows is of the time when the request came.
 func (w *wire) begin(slot limit.Reservation) {
 	w.state.Store(idle)
 	w.slot, w.undialled = slot, false
-	slot.Sent()
 }
 
 // failed notes the error that the attempt ended with.
-func (w *wire) failed(err error) {
-	var op *net.OpError
-	w.undialled = errors.As(err, &op) && op.Op == "dial"
-}
+func (w *wire) failed(err error) { w.undialled = neterr.Unsent(err) }
 
 // unsent reports whether nothing of the attempt can have left.
 func (w *wire) unsent() bool {
@@ -78,21 +73,22 @@ func (w *wire) trace(ctx context.Context) *httptrace.ClientTrace {
 	return h
 }
 
-// traceKey is what httptrace looks its hooks up by in a context. It is not
-// exported, so it is overheard. Answering to it in [call.Value] spares each
-// attempt a context and a copy of its request.
+// traceKey is the key by which httptrace finds its hooks in a context. It is not
+// exported, so a context that keeps the key it is asked for reveals it. Answering
+// to it in [call.Value] spares each attempt a context and a copy of its request.
 var traceKey = func() any {
-	var e eavesdropper
-	httptrace.ContextClientTrace(&e)
-	return e.key
+	var k keyKeeper
+	httptrace.ContextClientTrace(&k)
+	return k.key
 }()
 
-type eavesdropper struct {
+// keyKeeper keeps the last key that was asked for.
+type keyKeeper struct {
 	context.Context
 	key any
 }
 
-func (e *eavesdropper) Value(key any) any {
-	e.key = key
+func (k *keyKeeper) Value(key any) any {
+	k.key = key
 	return nil
 }

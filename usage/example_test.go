@@ -22,18 +22,6 @@ func ExampleMeter() {
 	// Output: true 23 8 31 false true
 }
 
-// The same counts cost differently under different rules: here reads from the
-// cache are free and output counts five times.
-func ExampleCounts_Charge() {
-	r := usage.Read("application/json", "", []byte(
-		`{"usage":{"inputTokens":4,"outputTokens":100,"totalTokens":5104,"cacheReadInputTokens":4000,"cacheWriteInputTokens":1000}}`))
-	fmt.Println(r.Charge(usage.ChargeRule{}).Tokens.N)
-	fmt.Println(r.Charge(usage.ChargeRule{CachedFree: true, OutputFactor: 5}).Tokens.N)
-	// Output:
-	// 5104
-	// 1504
-}
-
 // A stream that began with 200 may still be refused.
 func ExampleResult_refusal() {
 	r := usage.Read("text/event-stream", "", []byte(

@@ -400,9 +400,6 @@ func TestCountsThatAreNone(t *testing.T) {
 	if r.Input.N <= 0 || r.Output.N <= 0 || r.Total.N <= 0 {
 		t.Errorf("%+v", r.Counts)
 	}
-	if c := r.Charge(ChargeRule{OutputFactor: 1 << 62}); c.Tokens.N <= 0 {
-		t.Errorf("%+v", c)
-	}
 }
 
 func TestDialects(t *testing.T) {
@@ -557,30 +554,5 @@ func TestMedia(t *testing.T) {
 	}
 	if r := Read("", "", []byte("ID3\x03 {\"usage\":{\"prompt_tokens\":3}}")); r != (Result{}) {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestCharge(t *testing.T) {
-	known := func(n int64) Count { return Count{n, true} }
-	for _, c := range []struct {
-		name   string
-		counts Counts
-		rule   ChargeRule
-		want   map[string]int64
-	}{
-		{"nothing known", Counts{}, ChargeRule{}, map[string]int64{}},
-		{"total only", Counts{Total: known(17)}, ChargeRule{}, map[string]int64{"tokens": 17}},
-		{"total only, cached", Counts{Total: known(17), CachedInput: known(7)}, ChargeRule{CachedFree: true}, map[string]int64{"tokens": 10}},
-		{"total only, factor", Counts{Total: known(17)}, ChargeRule{OutputFactor: 5}, map[string]int64{}},
-		{"input only", Counts{Input: known(17)}, ChargeRule{}, map[string]int64{}},
-		{"input only, split", Counts{Input: known(17)}, ChargeRule{Split: true}, map[string]int64{"input_tokens": 17}},
-		{"cached more than input", Counts{Input: known(17), Output: known(1), CachedInput: known(99)}, ChargeRule{CachedFree: true}, map[string]int64{"tokens": 1}},
-		{"negative factor", Counts{Input: known(1), Output: known(2)}, ChargeRule{OutputFactor: -3}, map[string]int64{"tokens": 3}},
-		{"hidden part of the total", Counts{Input: known(35), Output: known(12), Total: known(109)}, ChargeRule{OutputFactor: 2}, map[string]int64{"tokens": 35 + 24 + 62}},
-		{"zero", Counts{Input: known(0), Output: known(0)}, ChargeRule{Split: true}, map[string]int64{"input_tokens": 0, "output_tokens": 0}},
-	} {
-		if got := chargeOf(c.counts.Charge(c.rule)); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
 	}
 }

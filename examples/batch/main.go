@@ -31,6 +31,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
@@ -180,9 +181,16 @@ func newTransport(c *config, p *progress) (*transport.Transport, error) {
 	o := transport.Options{
 		Base: base, RPM: c.rpm, TPM: c.tpm, InputTPM: c.itpm, OutputTPM: c.otpm,
 		Burst:       time.Duration(c.burstSeconds * float64(time.Second)),
-		MaxInFlight: c.inFlight, Attempts: c.attempts, Charge: c.charge,
-		Retry: retry.Options{MaxWait: c.maxWait},
+		MaxInFlight: c.inFlight, Attempts: c.attempts,
+		Retry: retry.Options{MaxRetryAfter: c.maxWait},
 		Trace: p.trace(c.maxWait),
+	}
+	if c.charge != "" {
+		charge, err := estimate.ParseCharge(c.charge)
+		if err != nil {
+			return nil, fmt.Errorf("-charge: %w", err)
+		}
+		o.Charge = &charge
 	}
 	if c.provider != "" {
 		known, ok := profile.ByName(c.provider)

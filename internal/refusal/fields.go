@@ -3,6 +3,7 @@ package refusal
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -26,6 +27,8 @@ type fields struct {
 	quotaZero   bool     // a quotaValue of "0"
 	upstream    bool     // OpenRouter: another provider refused
 	headerLimit string   // OpenRouter: metadata.headers["X-RateLimit-Limit"]
+
+	headers http.Header // OpenRouter: metadata.headers, at most maxQuotas of them
 }
 
 const maxQuotas = 16
@@ -357,6 +360,12 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	case headersObj:
 		if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
 			f.headerLimit = string(raw)
+		}
+		if len(f.headers) < maxQuotas && len(raw) <= maxWord {
+			if f.headers == nil {
+				f.headers = http.Header{}
+			}
+			f.headers.Set(key, text(raw))
 		}
 	case detail:
 		if key == "retryDelay" && isString && len(raw) <= maxWord {

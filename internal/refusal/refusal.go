@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -60,9 +61,16 @@ type Verdict struct {
 // an error found inside a stream: then a numeric code in the body takes the
 // status's place, and a body without an error gives the zero Verdict.
 func Classify(status int, body []byte) Verdict {
+	v, _ := classify(status, body)
+	return v
+}
+
+// classify also returns the fields that it read.
+func classify(status int, body []byte) (Verdict, *fields) {
+	classified.Add(1)
 	f := read(body)
 	if !f.failed && status < 400 {
-		return Verdict{}
+		return Verdict{}, f
 	}
 	v := Verdict{Code: f.code, Type: f.typ, Status: f.status}
 	status = f.effective(status)
@@ -85,8 +93,15 @@ func Classify(status int, body []byte) Verdict {
 			v.Known = true
 		}
 	}
-	return v
+	return v, f
 }
+
+// classified counts the bodies that were classified. A test holds it to one for
+// each refused response.
+var classified atomic.Int64
+
+// Classified is how many bodies this process has classified so far.
+func Classified() int64 { return classified.Load() }
 
 // effective is the status to judge by: the HTTP status if it is an error, else
 // the numeric code that a stream carries in its body.

@@ -121,7 +121,7 @@ func TestNotSent(t *testing.T) {
 }
 
 // Asked for an hour, the SDK sleeps an hour. Tripmeter hands the refusal over at
-// once when it asks for more than Retry.MaxWait, a minute by default; the SDK
+// once when it asks for more than Retry.MaxRetryAfter, a minute by default; the SDK
 // then still sleeps, unless its retries are off.
 func TestLongRetryAfter(t *testing.T) {
 	for _, c := range []struct {

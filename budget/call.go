@@ -1,0 +1,272 @@
+package budget
+
+import (
+	"context"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/usage"
+)
+
+// A Call is what one call does to the ledger, from its price to its settlement.
+// It holds the reservation of the attempt on the wire, and each reservation gets
+// exactly one end. The order of its methods:
+//
+//	Open ─▶ Admit ─▶ Leave ─▶ Pass or Hear ─▶ Refuse, End or Settle
+//	          ▲                                   │
+//	          └───────── AdmitAgain ──────────────┘
+//
+// A refused attempt does not hold its tokens for the next one. Many that were
+// refused together would then come back together, and only one of them would
+// find what it needs. The next attempt takes its tokens again, in line. The
+// budget was drained so that the first finds just enough and the line paces the
+// others.
+//
+// One goroutine at a time may use a Call. The zero Call is ready for Open.
+type Call struct {
+	scope   *Scope
+	watch   Observer
+	price   Price
+	cost    limit.Cost
+	holds   bool              // an attempt holds open
+	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
+	charged limit.Cost        // what the ledger keeps of the call so far
+
+	// The attempt on the wire, or the last one.
+	sent       time.Time
+	sums       predictions   // of the charge rules, when it left
+	named      bool          // its header named a wait, and everybody waits for it
+	wait       time.Duration // that wait
+	noRequests bool          // its header left no request
+}
+
+// An Observer hears what an answer changed. Its methods are called with no lock
+// held, on the goroutine of the call.
+type Observer interface {
+	Lowered(dimension string, remaining int64)
+	Paused(d time.Duration)
+	LimitChanged(old, new limit.Limit)
+	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
+}
+
+// Open prices a call in a scope. r is nil for a call without a body.
+func (c *Call) Open(s *Scope, w Observer, r *estimate.Request) {
+	c.scope, c.watch = s, w
+	if r != nil {
+		c.price = s.prices.Price(*r, s.Rule(r.Model))
+	}
+	c.cost = c.price.Cost()
+}
+
+// Cost is what each attempt of the call takes.
+func (c *Call) Cost() limit.Cost { return c.cost }
+
+// Charged is what the ledger keeps of the call so far: also of the attempt on the
+// wire, at its price.
+func (c *Call) Charged() limit.Cost { return c.charged }
+
+// Prompt reports whether the call has a body, so that a model may run.
+func (c *Call) Prompt() bool { return c.price.prompt }
+
+// Profile is that of the scope.
+func (c *Call) Profile() *profile.Profile { return &c.scope.profile }
+
+// Between reports whether no attempt holds anything.
+func (c *Call) Between() bool { return !c.holds }
+
+// Admit waits in line for the first attempt. Errors are those of
+// [limit.Limiter.Acquire].
+func (c *Call) Admit(ctx context.Context, now time.Time) error {
+	c.scope.ask(now, c.cost)
+	r, err := c.scope.ledger.Acquire(ctx, c.cost)
+	if err == nil {
+		c.take(r)
+	}
+	return err
+}
+
+// AdmitAgain waits at the head of the line for a further attempt.
+func (c *Call) AdmitAgain(ctx context.Context) error {
+	r, err := c.scope.ledger.AcquireFirst(ctx, c.cost)
+	if err == nil {
+		c.take(r)
+	}
+	return err
+}
+
+func (c *Call) take(r limit.Reservation) {
+	c.holds, c.open = true, r
+	c.charged = plus(c.charged, c.cost)
+}
+
+// Leave notes that an attempt leaves at now. It returns the reservation, so that
+// its Sent can be called again when the attempt has its connection.
+func (c *Call) Leave(now time.Time) limit.Reservation {
+	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.open.Sent()
+	c.sums = c.scope.doubt.sending(&c.price)
+	c.scope.use(now, c.cost)
+	return c.open
+}
+
+// Stay takes back what Leave noted, for an attempt that did not leave after all.
+func (c *Call) Stay() { c.scope.doubt.refused(&c.price) }
+
+// Pass notes an answer that is no refusal and whose header says nothing of
+// limits.
+func (c *Call) Pass(now time.Time) { c.scope.admitted(now, c.sent) }
+
+// Hear takes in the header of an answer at now: it lowers credit, follows limits,
+// and pauses everybody if the header orders that. refused is true if the answer
+// refuses the attempt for its rate; [Call.Refuse] must follow.
+func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
+	s := c.scope
+	if c.named = i.Applies && i.NotBefore.OK; c.named {
+		c.wait = i.NotBefore.D
+		defer c.Pause(c.wait) // after what is learned, and also if the observer panics
+	}
+	own, uncharged := c.cost, limit.Cost{}
+	if refused {
+		r := i.Requests.Remaining
+		c.noRequests = r.OK && r.N <= 0
+		own, uncharged = limit.Cost{}, c.back(Refused)
+		s.doubt.refused(&c.price)
+		s.use(now, minus(limit.Cost{}, c.cost))
+	} else {
+		s.admitted(now, c.sent)
+		if c.price.charge == estimate.ChargeActual {
+			own.Output = 0 // not produced yet
+		}
+	}
+	if s.profile.RemainingAfter {
+		c.open.Sent() // the balance is that of this moment
+	}
+	if s.profile.Foreign {
+		return
+	}
+	left, changes := s.learn(now, i, own)
+	for _, ch := range changes {
+		c.watch.LimitChanged(ch.old, ch.new)
+	}
+	for _, r := range left {
+		if c.open.Lower(r.limit.Name, r.remaining, uncharged) {
+			c.watch.Lowered(r.limit.Name, r.remaining)
+		}
+		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
+			c.question(r)
+		}
+	}
+}
+
+// question asks whether what a token limit has left fits the charge rule.
+func (c *Call) question(r reading) {
+	s := c.scope
+	current := estimate.Charge(s.charge.Load())
+	seen, doubted := s.doubt.saw(c.sent, c.sums, r.remaining, r.limit, current)
+	if doubted && c.watch.Doubted(current, seen) {
+		s.charge.Store(uint32(seen))
+	}
+}
+
+// Pause holds everybody of the scope for d.
+func (c *Call) Pause(d time.Duration) {
+	c.scope.ledger.Pause(d)
+	c.watch.Paused(d)
+}
+
+// Waiting reports whether the header of the last answer named a wait, so that
+// everybody waits already.
+func (c *Call) Waiting() bool { return c.named }
+
+// Refuse ends an attempt that was refused for its rate. Nothing leaves until the
+// wait is over. After that there is as much as the refused call needs and nothing
+// beyond, for the first in line.
+func (c *Call) Refuse(now time.Time, r Refusal) {
+	if r.NotRate {
+		c.End(Refused)
+		return
+	}
+	s := c.scope
+	more := s.patience(now, c.sent)
+	d := max(r.Wait, more)
+	if d > 0 && (!c.named || more > c.wait) {
+		s.ledger.Pause(d)
+		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+	}
+	d = max(d, c.wait)
+	concerned := s.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
+	// Drained before the call gives back, so that nobody takes what is still
+	// there, and after: many that are refused at once would each add to what is
+	// kept.
+	keep := c.cost
+	if s.profile.Rule.RefusedCount {
+		keep = limit.Cost{Requests: c.cost.Requests}
+	}
+	s.drain(concerned, minus(keep, c.back(Refused)), d)
+	c.End(Refused)
+	s.drain(concerned, keep, d)
+}
+
+// End ends an attempt as the table of endings says. It does nothing if no
+// attempt holds anything. [Call.Settle] is the end of an Answered one.
+func (c *Call) End(e Ending) {
+	switch back := c.back(e); {
+	case c.Between():
+	case back == limit.Cost{}:
+		c.open.Keep()
+		c.close(c.cost)
+	case back == c.cost:
+		c.open.Return()
+		c.close(limit.Cost{})
+	default:
+		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
+	}
+}
+
+func (c *Call) back(e Ending) limit.Cost {
+	p := &c.scope.profile
+	return e.back(c.cost, &p.Rule, p.RefusedFree)
+}
+
+// Settle ends an attempt that was Answered, at now, with what the response
+// reported.
+func (c *Call) Settle(now time.Time, r *usage.Result) {
+	if c.Between() {
+		return
+	}
+	s := c.scope
+	rule := s.Rule(c.price.model)
+	input, output := c.price.Actual(r, rule)
+	c.settle(input, output)
+	s.prices.learn(&c.price, r)
+	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
+	usedIn, usedOut := c.price.Actual(r, rule)
+	s.doubt.ended(&c.price, usedIn, usedOut)
+	if input != c.cost.Input || output != c.cost.Output {
+		s.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
+	}
+}
+
+// settle ends the reservation with the tokens that it really cost. Its request
+// stays counted.
+func (c *Call) settle(input, output int64) {
+	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
+	c.open.Settle(actual)
+	c.close(actual)
+}
+
+func (c *Call) close(actual limit.Cost) {
+	c.charged = plus(c.charged, minus(actual, c.cost))
+	c.holds = false
+}
+
+func plus(a, b limit.Cost) limit.Cost {
+	return limit.Cost{Requests: a.Requests + b.Requests, Input: a.Input + b.Input, Output: a.Output + b.Output}
+}
+
+func minus(a, b limit.Cost) limit.Cost {
+	return limit.Cost{Requests: a.Requests - b.Requests, Input: a.Input - b.Input, Output: a.Output - b.Output}
+}

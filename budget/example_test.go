@@ -1,0 +1,50 @@
+package budget_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tripmeter/tripmeter/budget"
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/usage"
+)
+
+// observer hears what answers change; here it does nothing.
+type observer struct{}
+
+func (observer) Lowered(string, int64)                      {}
+func (observer) Paused(time.Duration)                       {}
+func (observer) LimitChanged(_, _ limit.Limit)              {}
+func (observer) Doubted(_, _ estimate.Charge) (follow bool) { return false }
+
+// One call in the books: its price is taken before it leaves, and settled to what
+// the answer says that it cost.
+func Example() {
+	b, err := budget.New(budget.Options{
+		Limits:  []limit.Limit{{Name: "tokens per minute", Unit: limit.Tokens, Rate: limit.PerMinute(60_000)}},
+		Profile: profile.Unknown(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	left := func() int64 { return b.Snapshot().Limits[0].Credit }
+
+	var c budget.Call
+	c.Open(b.Scope(), observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1})
+	fmt.Println("before:", left())
+	if err := c.Admit(context.Background(), time.Now()); err != nil {
+		panic(err)
+	}
+	c.Leave(time.Now())
+	fmt.Println("on the wire:", left() < 9_700)
+	r := usage.Read("application/json", "", []byte(`{"usage":{"prompt_tokens":290,"completion_tokens":20,"total_tokens":310}}`))
+	c.Settle(time.Now(), &r)
+	fmt.Println("charged:", c.Charged().Input, c.Charged().Output)
+	// Output:
+	// before: 10000
+	// on the wire: true
+	// charged: 290 20
+}

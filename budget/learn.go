@@ -1,0 +1,146 @@
+package budget
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// A reading is what a header says is left of one dimension.
+type reading struct {
+	limit     limit.Limit
+	unit      limit.Unit
+	remaining int64
+}
+
+// A change is a limit that follows what a header says.
+type change struct{ old, new limit.Limit }
+
+// learn takes in what the header of an answer says of limits at now. It returns
+// what is left, and the limits that changed. own is what the provider charged the
+// attempt on arrival, zero if it refused it. Nothing here raises credit; the
+// caller hands the readings to Reservation.Lower.
+func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost) (left []reading, changes []change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	swapped := swapped(i)
+	visit(i, s.shape.tokens, func(u limit.Unit, q headers.Quota) {
+		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
+			return
+		}
+		window := s.window(u, q, i.Unnamed && u == limit.Requests)
+		if window == 0 {
+			return
+		}
+		d := s.find(u, window)
+		if d == nil {
+			if !q.Limit.OK || q.Limit.N <= 0 {
+				return
+			}
+			d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}}
+			s.dims = append(s.dims, d)
+		}
+		ceiling := d.ceiling()
+		if q.Limit.OK && q.Limit.N > 0 {
+			d.said = min(q.Limit.N, limit.MaxUnits)
+		}
+		if q.Remaining.OK && q.Remaining.N <= d.most() {
+			if n := q.Remaining.N + part(u, own); n > d.shown {
+				d.shown = min(n, d.most())
+			}
+			left = append(left, reading{d.limit, u, q.Remaining.N})
+		}
+		if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
+			changes = append(changes, change{old, d.limit})
+		}
+	})
+	return left, changes
+}
+
+// visit calls f for every quota of a header, by unit. A quota of tokens counts
+// what tokens says.
+func visit(i *headers.Info, tokens limit.Unit, f func(limit.Unit, headers.Quota)) {
+	f(limit.Requests, i.Requests)
+	f(tokens, i.Tokens)
+	f(limit.Input, i.Input)
+	f(limit.Output, i.Output)
+	for _, w := range i.Windows {
+		switch w.Dimension {
+		case "requests":
+			f(limit.Requests, w.Quota)
+		case "tokens":
+			f(tokens, w.Quota)
+		case "input_tokens":
+			f(limit.Input, w.Quota)
+		case "output_tokens":
+			f(limit.Output, w.Quota)
+		}
+	}
+}
+
+// swapped reports whether a header allows fewer tokens than requests in one
+// window. Every request takes a token at least, so the two fields have been mixed
+// up, and neither is believed.
+func swapped(i *headers.Info) bool {
+	r, t := i.Requests, i.Tokens
+	return r.Limit.OK && t.Limit.OK && t.Limit.N < r.Limit.N && r.Window == t.Window &&
+		(r.Inferred == 0 || t.Inferred == 0 || r.Inferred == t.Inferred) && !ofADay(r)
+}
+
+// ofADay reports whether a quota's reset fits only a day's window.
+func ofADay(q headers.Quota) bool {
+	return q.Inferred > time.Hour || q.Reset.OK && q.Reset.D > time.Minute
+}
+
+// window returns the window that a quota speaks of, 0 if that is not known. The
+// caller holds s.mu. In this order:
+//
+//   - the window that the header states, or its arithmetic gives
+//   - the window of a limit of the same size, seen or configured before
+//   - where the profile's reset is the time to full of a bucket (Linear), the
+//     shortest window that explains the reset
+//   - none, if the reset is above a minute: it is another period's
+//   - none, if the field names no dimension and the reset is short: such fields
+//     are a second's as often as a minute's
+//   - none for a first limit on requests without a reset: it is a day's as often
+//     as a minute's
+//   - a minute, by the custom of these APIs
+func (s *Scope) window(u limit.Unit, q headers.Quota, unnamed bool) time.Duration {
+	if q.Window > 0 {
+		return q.Window
+	}
+	if q.Inferred > 0 {
+		return q.Inferred
+	}
+	if q.Limit.OK {
+		for _, d := range s.dims {
+			if d.limit.Unit == u && (d.said == q.Limit.N || d.configured.Rate.N == q.Limit.N) {
+				return d.limit.Rate.Window
+			}
+		}
+	}
+	if s.profile.Linear && q.Reset.OK && q.Limit.OK && q.Remaining.OK && q.Remaining.N < q.Limit.N && q.Limit.N > 0 {
+		return refilledIn(q)
+	}
+	if q.Reset.OK && q.Reset.D > time.Minute+time.Second || unnamed && q.Reset.D <= 10*time.Second {
+		return 0
+	}
+	if u == limit.Requests && !q.Reset.OK && s.find(u, time.Minute) == nil {
+		return 0
+	}
+	return time.Minute
+}
+
+// refilledIn is the shortest window in which a bucket that misses what q misses
+// would be full at q's reset; 0 if none is.
+func refilledIn(q headers.Quota) time.Duration {
+	missing := float64(q.Limit.N - q.Remaining.N)
+	for _, w := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
+		full := time.Duration(missing / float64(q.Limit.N) * float64(w))
+		if q.Reset.D <= full+full/50+2*time.Millisecond {
+			return w
+		}
+	}
+	return 0
+}

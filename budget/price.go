@@ -1,0 +1,109 @@
+package budget
+
+import (
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/usage"
+)
+
+// Prices turns what a request's body says into a price, and learns from the
+// usage that answers report. The zero Prices is ready. It may be used by any
+// number of goroutines.
+type Prices struct {
+	prompts estimate.Calibrator
+	answers estimate.Output
+}
+
+// A Price is what a call is charged on arrival, in tokens. The zero Price is that
+// of a call without a body.
+type Price struct {
+	model         string
+	prompt        bool  // there is a body
+	raw           int64 // prompt before calibration; 0 if the body was not understood
+	input, output int64 // under the charge rule
+	reserve       int64 // output under a rule that reserves the cap
+	charge        estimate.Charge
+}
+
+// Price prices a request under a rule.
+func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
+	out := Price{model: r.Model, prompt: true, charge: rule.Charge}
+	if r.Understood {
+		out.raw = r.Input
+	}
+	r.Input = p.prompts.Scale(r.Model, r.Input)
+	learned := p.answers.Learned(r.Model)
+	out.input, out.output = rule.Price(r, learned)
+	out.reserve = out.output
+	if !rule.ReserveCap {
+		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
+		_, out.reserve = rule.Price(r, learned)
+	}
+	return out
+}
+
+// Cost is the price as the ledger takes it: one request, and the tokens.
+func (p Price) Cost() limit.Cost {
+	return limit.Cost{Requests: 1, Input: p.input, Output: p.output}
+}
+
+// bytesPerToken turns output that was seen into the least tokens that it can have
+// been: no tokenizer in use makes more than this of a token on average.
+const bytesPerToken = 6
+
+// Actual is what a call that was answered is charged in the end, in tokens. It is
+// the one charge rule that runs. If the answer was cut short its usage is a lower
+// bound, so the price stands beside it.
+//
+// r.Complete decides whether the answer is whole. The end of the connection is no
+// proof: a proxy ends a stream politely when its own connection was cut.
+func (p Price) Actual(r *usage.Result, rule estimate.Rule) (input, output int64) {
+	used := used(r)
+	input, output = rule.Actual(p.input, p.output, used)
+	if (used.Output < 0 || !r.Complete) && rule.Charge != estimate.ChargeEstimate {
+		output = max(output, p.output, r.OutputBytes/bytesPerToken*max(1, rule.OutputFactor))
+	}
+	return input, output
+}
+
+// used reads the usage of an answer. A count that is missing is -1.
+//
+//	total alone            all of it is input: embeddings, rerank
+//	total and output       the rest is input
+//	total above the sum    the rest is output: reasoning that no other field counts
+func used(r *usage.Result) estimate.Used {
+	if !r.Found {
+		return estimate.Used{Input: -1, Cached: -1, Output: -1}
+	}
+	u := estimate.Used{Input: known(r.Input), Cached: known(r.CachedInput), Output: known(r.Output), Audio: known(r.AudioInput)}
+	switch total := known(r.Total); {
+	case total < 0:
+	case u.Input < 0 && u.Output < 0:
+		u.Input, u.Output = total, 0
+	case u.Input < 0:
+		u.Input = max(0, total-u.Output)
+	case total > u.Input+max(0, u.Output):
+		u.Output = total - u.Input
+	}
+	return u
+}
+
+func known(c usage.Count) int64 {
+	if !c.OK {
+		return -1
+	}
+	return c.N
+}
+
+// learn takes in the usage of an answer.
+func (p *Prices) learn(c *Price, r *usage.Result) {
+	if !r.Found || c.model == "" {
+		return
+	}
+	if r.Input.OK && c.raw > 0 {
+		p.prompts.Observe(c.model, c.raw, r.Input.N)
+	}
+	if r.Output.OK && r.Complete {
+		p.answers.Observe(c.model, r.Output.N)
+	}
+}

@@ -1,0 +1,121 @@
+package budget
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// A Refusal is what a provider said when it refused an attempt.
+type Refusal struct {
+	// Wait is how long nothing leaves, from now on: what the provider named or,
+	// where it named nothing, when the next attempt goes. 0 is no wait.
+	Wait time.Duration
+
+	// Dimension is the kind of limit that refused: "requests", "tokens",
+	// "input", "output", or "" if that is not known.
+	Dimension string
+
+	// NotRate is set if the refusal has nothing to do with the balance: no
+	// credit on the account, a request too large, the provider's own overload.
+	// Then it drains nothing.
+	NotRate bool
+}
+
+// patience counts the refusal of an attempt that left at sent, and returns how
+// long everybody waits at least.
+func (s *Scope) patience(now, sent time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streak.refused(now, sent)
+}
+
+// refused takes in that an attempt was refused that left at sent, and that the
+// next may leave after wait. It returns the limits concerned, to be drained. If
+// the budget has none of that kind, those that a pause empties stand in: the
+// refused calls give back their tokens, which would fill these limits again, and
+// everybody would leave at once after the wait.
+//
+// A refusal is explained if the attempt left before the wait of the last refusal
+// was over. It is also explained if this budget used up the limit by itself in
+// the window that ends now: the provider only counts its windows from other
+// instants, and the drain is the whole answer. Otherwise somebody else uses the
+// limit, or a call is charged more than we think, and the rate is cut.
+func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool) (concerned []limit.Limit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, late := s.rest.IsZero(), sent.After(s.rest)
+	if open := now.Add(wait); open.After(s.rest) {
+		s.rest = open
+	}
+	for _, d := range s.dims {
+		if !s.concerns(d, kind, wait, noRequests) {
+			continue
+		}
+		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
+		if late && !first && used < d.ceiling() {
+			d.cut.deepen(now, d.sustained(now, used))
+			s.apply(d, now)
+		}
+		if late {
+			d.refused = now
+		}
+		concerned = append(concerned, d.limit)
+	}
+	if concerned != nil || wait == 0 {
+		return concerned
+	}
+	for _, d := range s.dims {
+		if d.limit.Rate.Window <= time.Minute {
+			concerned = append(concerned, d.limit)
+		}
+	}
+	return concerned
+}
+
+// concerns reports whether a refusal of that kind speaks of d. Of a unit's
+// windows it speaks of the short ones for a short wait, and of the long ones for
+// a long wait: a day's credit is not void because a minute's was. noRequests says
+// that the header left no request. The caller holds s.mu.
+func (s *Scope) concerns(d *dimension, kind string, wait time.Duration, noRequests bool) bool {
+	if long := d.limit.Rate.Window > time.Minute; long != (wait > time.Minute) && s.hasBoth(d.limit.Unit) {
+		return false
+	} else if long && wait <= time.Minute {
+		return false
+	}
+	u := d.limit.Unit
+	switch kind {
+	case "requests":
+		return u == limit.Requests
+	case "tokens":
+		return u != limit.Requests
+	case "input":
+		return u == limit.Input || u == limit.Tokens
+	case "output":
+		return u == limit.Output || u == limit.Tokens
+	}
+	return (u == limit.Requests) == noRequests
+}
+
+// hasBoth reports whether a unit has a window up to a minute and a longer one.
+// The caller holds s.mu.
+func (s *Scope) hasBoth(u limit.Unit) bool {
+	var short, long bool
+	for _, d := range s.dims {
+		if d.limit.Unit == u {
+			if d.limit.Rate.Window > time.Minute {
+				long = true
+			} else {
+				short = true
+			}
+		}
+	}
+	return short && long
+}
+
+// drain leaves keep of each of those limits after wait, and nothing beyond.
+func (s *Scope) drain(limits []limit.Limit, keep limit.Cost, wait time.Duration) {
+	for _, l := range limits {
+		s.ledger.Drain(l.Name, part(l.Unit, keep), wait)
+	}
+}

@@ -1,0 +1,120 @@
+// Package neterr reads the errors of a round trip: can another attempt end
+// otherwise, and did the request leave. Most of net/http's errors have no type;
+// the package knows their words, and its tests hold them to what net/http says.
+package neterr
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Mendable reports whether another attempt may end otherwise than with err.
+// Certificates do not mend, nor names that do not exist, nor a proxy that refuses
+// to connect, nor requests that net/http refuses to send.
+func Mendable(err error) bool {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return false
+	}
+	if e := (*net.DNSError)(nil); errors.As(err, &e) && e.IsNotFound && !e.IsTemporary && !e.IsTimeout {
+		return false
+	}
+	// A TLS alert from the other side: it does not take our certificate, our
+	// protocol version or the name we asked for.
+	if e := (*net.OpError)(nil); errors.As(err, &e) && (e.Op == "remote error" || e.Op == "local error") {
+		return false
+	}
+	text := err.Error()
+	return !badCertificate(err) && !holds(text, neverSent) && !holds(text, malformed) &&
+		!holds(text, handshake) && !slices.Contains(proxyRefusals, text)
+}
+
+// Unsent reports whether err proves that nothing of the request left: there was
+// no connection to send it on, or net/http refused it before it looked for one.
+func Unsent(err error) bool {
+	if e := (*net.OpError)(nil); errors.As(err, &e) && (e.Op == "dial" || e.Op == "proxyconnect") {
+		return true
+	}
+	text := err.Error()
+	return holds(text, neverSent) || strings.Contains(text, "net/http: TLS handshake timeout")
+}
+
+// neverSent are the errors by which net/http refuses a request before it looks
+// for a connection (Transport.roundTrip).
+var neverSent = []string{
+	"unsupported protocol scheme",
+	"net/http: invalid header field",
+	"net/http: invalid trailer field",
+	"net/http: invalid method",
+	"http: no Host in request URL",
+	"http: nil Request.URL",
+	"http: nil Request.Header",
+	"http: Request.RequestURI can't be set",
+}
+
+// malformed are the errors by which net/http refuses a request when it writes it.
+// Something of it may have left.
+var malformed = []string{
+	"http: ContentLength=",                     // the body is not as long as declared
+	"http: server gave HTTP response to HTTPS", // ErrSchemeMismatch, when rewrapped as text
+	"http: Request.ContentLength=",             // with a nil body
+	"http2: request body larger than specified content length",
+	"invalid Trailer key",
+	"invalid Host header",
+	"http2: invalid HTTP ", // header or trailer
+	"http2: invalid request :path",
+	"http2: invalid Upgrade request header",
+	"http2: invalid Transfer-Encoding request header",
+	"http2: invalid Connection request header",
+	"http2: request header list larger than peer's advertised limit",
+}
+
+// handshake are the errors by which crypto/tls gives up where the two sides do
+// not fit together.
+var handshake = []string{
+	"tls: no supported versions satisfy MinVersion and MaxVersion",
+	"tls: server selected unsupported protocol version",
+	"tls: server selected unsupported group",
+	"tls: server selected unadvertised ALPN protocol",
+	"tls: server chose an unconfigured cipher suite",
+	"tls: server rejected ECH",
+	"tls: either ServerName or InsecureSkipVerify must be specified",
+	"tls: failed to parse certificate from server",
+	"tls: invalid signature by the server certificate",
+	"tls: downgrade attempt detected",
+}
+
+// proxyRefusals are the answers to CONNECT that no further attempt changes.
+// net/http makes the reason of the status line the whole error.
+var proxyRefusals = []string{
+	http.StatusText(http.StatusProxyAuthRequired),
+	http.StatusText(http.StatusForbidden),
+}
+
+func holds(text string, any []string) bool {
+	return slices.ContainsFunc(any, func(s string) bool { return strings.Contains(text, s) })
+}
+
+// badCertificate looks for every type that means a failed verification, not only
+// the one crypto/tls wraps them in since Go 1.20: own verifiers return them bare.
+func badCertificate(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		record       tls.RecordHeaderError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+		constraint   x509.ConstraintViolationError
+		extension    x509.UnhandledCriticalExtension
+		algorithm    x509.InsecureAlgorithmError
+		roots        x509.SystemRootsError
+	)
+	return slices.ContainsFunc([]any{
+		&verification, &record, &authority, &hostname, &invalid,
+		&constraint, &extension, &algorithm, &roots,
+	}, func(target any) bool { return errors.As(err, target) })
+}

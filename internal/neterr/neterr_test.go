@@ -1,0 +1,125 @@
+package neterr
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// What net/http refuses before it looks for a connection has not left, and does
+// not mend. The errors are net/http's own, so that its wording cannot drift away.
+func TestWhatNetHTTPRefusesHasNotLeft(t *testing.T) {
+	for name, spoil := range map[string]func(*http.Request){
+		"scheme":  func(r *http.Request) { r.URL.Scheme = "gopher" },
+		"header":  func(r *http.Request) { r.Header["Bad Name"] = []string{"x"} },
+		"value":   func(r *http.Request) { r.Header.Set("X", "a\nb") },
+		"trailer": func(r *http.Request) { r.Trailer = http.Header{"Bad Name": nil} },
+		"method":  func(r *http.Request) { r.Method = "BAD METHOD" },
+		"host":    func(r *http.Request) { r.URL.Host = "" },
+		"URL":     func(r *http.Request) { r.URL = nil },
+		"headers": func(r *http.Request) { r.Header = nil },
+	} {
+		req, err := http.NewRequest("POST", "http://api.example.invalid/", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(req)
+		_, err = new(http.Transport).RoundTrip(req)
+		if err == nil || !Unsent(err) || Mendable(err) {
+			t.Errorf("%s: %v: unsent %v, mendable %v", name, err, err != nil && Unsent(err), err != nil && Mendable(err))
+		}
+	}
+}
+
+// A proxy that answers CONNECT with 407 or 403 gives the same answer again; one
+// that is overloaded may not.
+func TestAProxyThatRefusesToConnect(t *testing.T) {
+	for status, mends := range map[int]bool{407: false, 403: false, 503: true} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
+		at, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := &http.Transport{Proxy: http.ProxyURL(at)}
+		req, err := http.NewRequest("GET", "https://api.example.invalid/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rt.RoundTrip(req); err == nil || Mendable(err) != mends {
+			t.Errorf("%d: %v: mendable %v", status, err, !mends)
+		}
+		rt.CloseIdleConnections()
+		proxy.Close()
+	}
+}
+
+// Two sides of TLS that do not fit together do not fit at the next attempt.
+func TestHandshakesThatDoNotMend(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
+	s.Config.ErrorLog = quiet
+	s.StartTLS()
+	defer s.Close()
+	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	for name, c := range map[string]*tls.Config{
+		"no common version":      {RootCAs: roots, MaxVersion: tls.VersionTLS12},
+		"no version at all":      {RootCAs: roots, MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS12},
+		"unknown authority":      {},
+		"another name than ours": {RootCAs: roots, ServerName: "other.invalid"},
+	} {
+		req, err := http.NewRequest("GET", s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := &http.Transport{TLSClientConfig: c}
+		if _, err := rt.RoundTrip(req); err == nil || Mendable(err) {
+			t.Errorf("%s: %v is mendable", name, err)
+		}
+	}
+	if err := tls.Client(nil, &tls.Config{}).Handshake(); err == nil || Mendable(err) {
+		t.Errorf("no server name: %v is mendable", err)
+	}
+}
+
+// A connection that was made and broke has sent, and the next one may not break.
+func TestABrokenConnectionMends(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		http.ReadRequest(bufio.NewReader(c))
+		c.Close()
+	}()
+	req, err := http.NewRequest("POST", "http://"+l.Addr().String(), strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := new(http.Transport).RoundTrip(req); err == nil || !Mendable(err) || Unsent(err) {
+		t.Errorf("%v: mendable %v, unsent %v", err, err != nil && Mendable(err), err != nil && Unsent(err))
+	}
+	l.Close()
+	req, _ = http.NewRequest("POST", "http://"+l.Addr().String(), strings.NewReader("x"))
+	if _, err := new(http.Transport).RoundTrip(req); err == nil || !Mendable(err) || !Unsent(fmt.Errorf("wrapped: %w", err)) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if Unsent(errors.New("Forbidden")) {
+		t.Error("a text that is no word of net/http's proves nothing")
+	}
+}
+
+var quiet = log.New(io.Discard, "", 0)

@@ -1,0 +1,84 @@
+package rttest
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// A Wait is one spelling of a refusal's wait.
+type Wait struct {
+	Name   string
+	Header []string // name, value, name, value
+	Body   string
+	Want   time.Duration // the wait that it orders
+	Order  Order
+}
+
+// An Order is what kind of order a Wait gives.
+type Order int
+
+const (
+	Named      Order = iota // a wait, on every status that refuses
+	Reset                   // the reset of an exhausted limit, on a 429 only
+	Unreadable              // none: it must not be taken for a wait of zero
+)
+
+// Waits is every spelling of a wait that providers use, for a response that
+// arrives at now. It is the one table of them: the tests of every layer that must
+// keep a wait run over it.
+//
+// Report: hashicorp/go-retryablehttp#144, hashicorp/go-retryablehttp#138,
+// hashicorp/go-retryablehttp#130, hashicorp/go-retryablehttp#143,
+// Azure/go-autorest#410 (dates), asecurityteam/transport#33 (seconds),
+// teng-lin/notebooklm-py#1275, NousResearch/hermes-agent#23178 (fractions),
+// x402-foundation/x402#2614, pulseaiclub/phi#30 (unreadable),
+// openai/openai-node#1108, cline/cline#5202 (in the body),
+// vectorize-io/hindsight#3508 (resets), promptfoo/promptfoo#10322 (an instant),
+// BaseIntelligence/bounty-challenge#8839 (a duration),
+// nextcloud/integration_openai#359 (no dimension), productdevbook/misina#107
+// (seconds or an epoch).
+func Waits(now time.Time) []Wait {
+	in5 := now.Add(5 * time.Second).UTC()
+	date := []string{"Date", now.UTC().Format(http.TimeFormat)} // both of one clock
+	dated := func(layout string) []string { return append([]string{"Retry-After", in5.Format(layout)}, date...) }
+	const text = `{"error":{"message":"Requests to the model have exceeded the rate limit. Please retry after 33 seconds."}}`
+	waits := []Wait{
+		{Name: "a date", Header: dated(http.TimeFormat), Want: 5 * time.Second},
+		{Name: "a date of RFC 850", Header: dated("Monday, 02-Jan-06 15:04:05 GMT"), Want: 5 * time.Second},
+		{Name: "a date of asctime", Header: dated(time.ANSIC), Want: 5 * time.Second},
+		{Name: "seconds are seconds", Header: []string{"Retry-After", "2"}, Want: 2 * time.Second},
+		{Name: "a fraction", Header: []string{"Retry-After", "1.5"}, Want: 1500 * time.Millisecond},
+		{Name: "less than a second", Header: []string{"Retry-After", "0.5"}, Want: 500 * time.Millisecond},
+		{Name: "spaces around", Header: []string{"Retry-After", " 2 "}, Want: 2 * time.Second},
+		{Name: "milliseconds", Header: []string{"Retry-After-Ms", "2500"}, Want: 2500 * time.Millisecond},
+		{Name: "the longest of two", Header: []string{"Retry-After-Ms", "100", "Retry-After", "3"}, Want: 3 * time.Second},
+		{Name: "no milliseconds beside a second", Header: []string{"Retry-After-Ms", "0", "Retry-After", "1"}, Want: time.Second},
+		{Name: "the time remaining", Header: []string{"X-Ratelimit-Timeremaining", "7"}, Want: 7 * time.Second},
+		{Name: "only in the text", Body: text, Want: 33 * time.Second},
+		{Name: "longer in the text", Header: []string{"Retry-After", "1"}, Body: text, Want: 33 * time.Second},
+		{Name: "no dimension beside the order", Header: []string{"Retry-After", "1", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Burst", "10"}, Want: time.Second},
+
+		{Name: "the later of the exhausted", Header: []string{
+			"X-Ratelimit-Limit-Tokens", "60000", "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "50s",
+			"X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "2s",
+		}, Want: 50 * time.Second, Order: Reset},
+		{Name: "an instant, not a year", Header: []string{
+			"Anthropic-Ratelimit-Tokens-Limit", "60000", "Anthropic-Ratelimit-Tokens-Remaining", "0",
+			"Anthropic-Ratelimit-Tokens-Reset", now.Add(30 * time.Second).UTC().Format(time.RFC3339),
+		}, Want: 30 * time.Second, Order: Reset},
+		{Name: "a duration with minutes", Header: []string{
+			"X-Ratelimit-Limit-Requests", "10", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "0m40s",
+		}, Want: 40 * time.Second, Order: Reset},
+		{Name: "a reset in seconds", Header: []string{
+			"X-Ratelimit-Limit", "10", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "30",
+		}, Want: 30 * time.Second, Order: Reset},
+		{Name: "a reset of the epoch", Header: []string{
+			"X-Ratelimit-Limit", "10", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", strconv.FormatInt(now.Add(30*time.Second).Unix(), 10),
+		}, Want: 30 * time.Second, Order: Reset},
+	}
+	for _, v := range []string{"+3", "3s", "1e3", "", "-1", "NaN", "soon", "1,000"} {
+		waits = append(waits, Wait{Name: "unreadable " + strconv.Quote(v), Header: []string{"Retry-After", v}, Order: Unreadable})
+	}
+	return waits
+}

@@ -1,0 +1,420 @@
+package limit
+
+import (
+	"math"
+	"time"
+)
+
+// want is one call that is being decided, on the stack.
+type want struct {
+	cost, likely Cost
+	a            amounts // of cost
+	place        bool    // takes a place in flight
+	first        bool
+	class        Class
+	tenant       *scope   // the root for the common tenant
+	path         []*scope // outermost first, without the root
+}
+
+func (w *want) price(cost, likely Cost) {
+	w.cost = cost.bounded()
+	w.a = w.cost.amounts()
+	w.likely = w.cost
+	if likely != (Cost{}) && likely.valid() {
+		w.likely = likely.bounded()
+	}
+}
+
+// want fills w in from a, and keeps its scopes from being forgotten until unwant.
+func (l *Limiter) want(w *want, a *Ask, place bool) error {
+	w.price(a.Cost, a.Likely)
+	w.place, w.first, w.class, w.tenant = place, a.First, a.Class, &l.root
+	if w.class >= classes {
+		return &ConfigError{"Class", uint8(w.class), "must be Interactive or Batch"}
+	}
+	if len(a.Scopes) == 0 && a.Tenant == "" {
+		return nil
+	}
+	// Making a scope may let go of the lock, so the path is gathered only when
+	// all scopes are there. They may be forgotten meanwhile, but seldom for ever.
+	for {
+		made := false
+		path := l.path[:0]
+		for i := 0; i <= len(a.Scopes); i++ {
+			name := a.Tenant
+			if i < len(a.Scopes) {
+				name = a.Scopes[i]
+			}
+			if name == "" {
+				continue
+			}
+			s := l.scopes[name]
+			if s == nil {
+				made = true
+				if _, err := l.scope(name); err != nil {
+					return err
+				}
+				break
+			}
+			if i == len(a.Scopes) {
+				w.tenant = s
+			}
+			if !contains(path, s) {
+				path = append(path, s)
+			}
+		}
+		if !made {
+			l.path, w.path = path[:0], path
+			break
+		}
+	}
+	for _, s := range w.path {
+		l.use(s)
+	}
+	return nil
+}
+
+func contains(path []*scope, s *scope) bool {
+	for _, p := range path {
+		if p == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Limiter) unwant(w *want) {
+	for _, s := range w.path {
+		l.done(s)
+	}
+}
+
+func (w *want) flow() flowKey { return flowKey{w.tenant, w.class} }
+
+// at is the i-th scope of the path from the inside: the root is the last.
+func (l *Limiter) at(path []*scope, i int) *scope {
+	if i < len(path) {
+		return path[len(path)-1-i]
+	}
+	return &l.root
+}
+
+// A stop is the thing that a call lacks, and when to look again.
+type stop struct {
+	s    *scope
+	b    *bound
+	door bool
+	at   int64
+}
+
+// line is the line of the stop, or nil if nobody was ever in it.
+func (st *stop) line() *line {
+	switch {
+	case st.b != nil:
+		return st.b.line
+	case st.s.queue == nil:
+		return nil
+	case st.door:
+		return st.s.queue.door
+	}
+	return st.s.queue.places
+}
+
+// lacks looks for what w lacks at now. It goes through the path from the inside
+// out, so that a call that is stopped by something of its own stands there, and
+// keeps nobody else from the limits that it shares.
+//
+// k is the lane whose head w is, first in the line where it stands, or nil for a
+// newcomer. A lane stays where it is until it has enough of that.
+func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
+	if k != nil {
+		st = stop{s: k.in.s, b: k.in.b, door: k.in.door}
+		if st.line() == k.in && l.stopped(&st, w, k, now) {
+			return st, true
+		}
+	}
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		if st = (stop{s: s}); s.opt.MaxInFlight > 0 && l.stopped(&st, w, k, now) {
+			return st, true
+		}
+		for j := range s.limits {
+			if st = (stop{s: s, b: &s.limits[j]}); l.stopped(&st, w, k, now) {
+				return st, true
+			}
+		}
+		if st = (stop{s: s, door: true}); now < s.pausedUntil && l.stopped(&st, w, k, now) {
+			return st, true
+		}
+	}
+	return stop{}, false
+}
+
+// stopped reports whether w lacks one thing, and notes when to look again. Others
+// who stand in its line are before w, unless the order there says otherwise.
+func (l *Limiter) stopped(st *stop, w *want, k *lane, now int64) bool {
+	s := st.s
+	st.at = never
+	switch {
+	case st.b != nil:
+		c := w.a.in(st.b.unit)
+		if c == 0 {
+			return false // it needs nothing of this one, and delays nobody
+		}
+		if at, short := st.b.short(now, c); short {
+			st.at = at
+			return true
+		}
+		return st.b.line != nil && l.behind(st.b.line, w, k, now, c)
+	case !st.door:
+		if !w.place || s.opt.MaxInFlight == 0 {
+			return false
+		}
+		q := st.line()
+		return s.full() || q != nil && l.behind(q, w, k, now, 1)
+	case now >= s.pausedUntil:
+		return false
+	}
+	at, may := s.probing(now)
+	switch {
+	case !may:
+		st.at = at
+		return true
+	case !w.place: // without a reservation nobody hears of a probe's end
+		st.at = s.pausedUntil
+		return true
+	}
+	q := st.line()
+	return q != nil && l.behind(q, w, k, now, 0)
+}
+
+// behind reports whether w, who wants c units of what q is about, must wait for
+// others there though there is enough.
+func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) bool {
+	if q.n > 0 && (k == nil || k.in != q) {
+		var head *waiter
+		if k != nil {
+			head = k.head
+		}
+		if !q.goesBefore(w.flow(), head, w.first, c) {
+			return true
+		}
+	}
+	return q.claim != nil && q.claim != k && l.claimed(q, k, now, c)
+}
+
+// take spends what w wants in all scopes of its path. Nothing is lacking.
+func (l *Limiter) take(w *want, now int64) Reservation {
+	if l.young.oldest != nil {
+		l.young.settle(l)
+	}
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		for j := range s.limits {
+			b := &s.limits[j]
+			b.take(now, w.a.in(b.unit))
+		}
+		s.debits = s.debits.plus(w.cost)
+	}
+	r := Reservation{seq: l.open.seq}
+	var e *entry
+	if w.place {
+		e = l.open.put(l, w.cost)
+		e.tenant, e.class = w.tenant, w.class
+		if w.likely != w.cost {
+			e.spare = w.cost.minus(w.likely)
+		}
+		r = Reservation{e: e, seq: e.seq}
+	}
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		if e != nil {
+			s.open++
+			if s != &l.root {
+				l.use(s)
+				e.path = append(e.path, hold{s: s})
+			}
+			s.spare = s.spare.plus(e.spare)
+			if p := s.pause; p != nil && now < s.pausedUntil {
+				p.probe = e.seq
+			}
+		}
+		if l.waiting == 0 {
+			continue
+		}
+		for j := range s.limits {
+			b := &s.limits[j]
+			if c := w.a.in(b.unit); c > 0 && b.line != nil && b.line.n > 0 {
+				l.charge(b.line, w, c, now)
+			}
+		}
+		if q := s.queue; w.place && q != nil && q.places != nil && q.places.n > 0 {
+			l.charge(q.places, w, 1, now)
+		}
+	}
+	return r
+}
+
+// pass is take for a newcomer who does not wait. It may change whose turn it is
+// among those who do.
+func (l *Limiter) pass(w *want, now int64) Reservation {
+	r := l.take(w, now)
+	if l.waiting > 0 {
+		l.run(now)
+	}
+	return r
+}
+
+// charge is line.charge, and looks again at who is first there now.
+func (l *Limiter) charge(q *line, w *want, c, now int64) {
+	q.charge(l, w.flow(), c)
+	l.look(q, now)
+}
+
+// impossible is the error for a want that no wait can make admissible, or nil.
+func (l *Limiter) impossible(w *want) *Error {
+	if c := w.cost; !c.valid() {
+		return &Error{Reason: ErrInvalid, Dimension: "cost", Cost: min(c.Requests, c.Input, c.Output)}
+	}
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		for j := range s.limits {
+			b := &s.limits[j]
+			if c := w.a.in(b.unit); c > b.max {
+				return &Error{Reason: ErrTooLarge, Scope: s.name, Dimension: b.cfg.Name, Cost: c, Capacity: b.max}
+			}
+		}
+	}
+	return nil
+}
+
+// An outlook is when a call could go, under no other use, and what it waits for.
+type outlook struct {
+	at    int64
+	s     *scope
+	b     *bound // the limit that sets at; nil if a pause does, or nothing
+	full  *scope // a scope without a place in flight, if there is one
+	known bool
+}
+
+// estimate is the outlook of w behind the lane k, or alone if k is nil. Those
+// who go before it are priced at what they will probably cost. Places in flight
+// are not in it, for nobody knows when a call will end.
+//
+// The least estimate leaves out whatever may not delay w: other tenants, and
+// what open reservations are expected to give back. It takes constant time
+// whatever the number of those who wait, and is never too late for those who
+// wait in one lane. See Error for when it is exact.
+func (l *Limiter) estimate(w *want, k *lane, now int64, least bool) outlook {
+	o := outlook{known: true}
+	start := now
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		if now < s.pausedUntil && s.opens() > start {
+			start, o.s = s.opens(), s
+		}
+		if w.place && s.full() {
+			o.full, o.known = s, false
+		}
+	}
+	o.at = start
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		for j := range s.limits {
+			b := &s.limits[j]
+			c := w.a.in(b.unit)
+			if c == 0 {
+				continue
+			}
+			b.advance(now)
+			ahead := l.ahead(w, k, b, c, least)
+			if least {
+				spare := s.spare.amounts()
+				ahead -= max(0, spare.in(b.unit))
+				c = max(0, c+min(0, ahead))
+				ahead = max(0, ahead)
+			}
+			if t := later(start, b.waitFrom(start, ahead, c)); t > o.at {
+				o.at, o.s, o.b = t, s, b
+			}
+		}
+	}
+	return o
+}
+
+// ahead is the units of b that are expected to go before w, who wants c.
+func (l *Limiter) ahead(w *want, k *lane, b *bound, c int64, least bool) int64 {
+	var own Cost
+	if k != nil {
+		own = k.likely
+		if w.first {
+			own = k.firstLikely
+		}
+	}
+	q := b.line
+	if q == nil || q.n == 0 || w.first {
+		a := own.amounts()
+		return a.in(b.unit)
+	}
+	t := &q.class[w.class]
+	others, weight := t.likely, t.weight
+	mine := int64(max(1, w.tenant.opt.Weight))
+	if f := q.find(w.flow()); f != nil && f.pos >= 0 {
+		if k == nil || k.in != q {
+			own = own.plus(f.likely)
+		} else {
+			own = own.plus(f.likely).minus(k.likely)
+		}
+		others, weight = others.minus(f.likely), weight-f.weight
+	}
+	a := own.amounts()
+	ahead := a.in(b.unit)
+	if least {
+		return ahead
+	}
+	// While own and c are served, the others are served in proportion to their
+	// weights, as far as they have that much waiting.
+	o := others.amounts()
+	turn := mul(uint64(ahead+c), uint64(weight)).floorDiv(uint64(mine))
+	ahead += min(o.in(b.unit), turn)
+	if w.class == Batch {
+		o := q.class[Interactive].likely.amounts()
+		turn := mul(uint64(ahead+c), uint64(100-q.floor)).floorDiv(uint64(q.floor))
+		ahead += min(o.in(b.unit), turn)
+	}
+	return ahead
+}
+
+// refusal describes why a possible want is not admitted now, in numbers.
+func (l *Limiter) refusal(reason error, w *want, o outlook) *Error {
+	now := l.last
+	e := &Error{Reason: reason}
+	full := func() {
+		e.Scope, e.Dimension, e.Cost, e.Capacity = o.full.name, "in-flight", 1, int64(o.full.opt.MaxInFlight)
+	}
+	switch {
+	case o.full != nil && reason != ErrWaitTooLong:
+		full()
+		return e // it could go when a call ends, and nobody knows when
+	case o.b != nil:
+		e.Scope, e.Dimension, e.Cost, e.Capacity = o.s.name, o.b.cfg.Name, w.a.in(o.b.unit), o.b.max
+	case o.s != nil:
+		e.Scope, e.Dimension = o.s.name, "pause"
+	case o.full != nil:
+		full()
+	default:
+		e.Dimension, e.Cost = "line", 1
+	}
+	if s := o.s; s != nil && now < s.pausedUntil && s.pause != nil {
+		e.By, e.Why = s.pause.by, s.pause.why
+	}
+	switch {
+	case o.at == math.MaxInt64: // or later: longer than can be said, but not unknown
+		e.Wait = math.MaxInt64
+		e.Earliest = l.base.Add(math.MaxInt64)
+	case o.at > now:
+		e.Wait = time.Duration(o.at - now)
+		e.Earliest = l.base.Add(time.Duration(o.at))
+	}
+	return e
+}

@@ -1,0 +1,362 @@
+package limit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// MaxName is the longest name of a scope, in bytes.
+const MaxName = 256
+
+// scope is one scope at work. All of it is guarded by Limiter.mu.
+type scope struct {
+	name   string
+	limits []bound
+	open   int // reservations in flight
+
+	// Sums over all time, modulo 2^64: differences between two readings are
+	// exact as long as they are below 2^63.
+	debits, refunds Cost
+
+	spare       Cost // what open reservations are expected to give back
+	opt         ScopeOptions
+	pausedUntil int64  // instant; past or 0 = not paused
+	pause       *pause // what else is known of the pause, or nil
+	queue       *queue // nil until somebody waits
+	refs        int    // open reservations, and callers that wait or are being decided
+	edited      bool   // set by hand: never forgotten
+
+	prev, next *scope // ring of the idle ones
+}
+
+// queue is what a scope has only while somebody waits.
+type queue struct {
+	waiting      int
+	asked        Cost  // of those
+	places, door *line // of those who lack a place, or the end of a pause
+}
+
+func (s *scope) waiting() int {
+	if s.queue == nil {
+		return 0
+	}
+	return s.queue.waiting
+}
+
+func (s *scope) full() bool { return s.opt.MaxInFlight > 0 && s.open >= s.opt.MaxInFlight }
+
+func (s *scope) find(name string) *bound {
+	for i := range s.limits {
+		if s.limits[i].cfg.Name == name {
+			return &s.limits[i]
+		}
+	}
+	return nil
+}
+
+// relink tells the lines where their limits are, after these moved.
+func (s *scope) relink() {
+	for i := range s.limits {
+		if q := s.limits[i].line; q != nil {
+			q.b = &s.limits[i]
+		}
+	}
+}
+
+func (o ScopeOptions) check() error {
+	switch {
+	case o.Weight < 0 || o.Weight > MaxWeight:
+		return &ConfigError{"Weight", o.Weight, fmt.Sprintf("must be from 0 to %d", MaxWeight)}
+	case o.MaxInFlight < 0:
+		return &ConfigError{"MaxInFlight", o.MaxInFlight, "must not be negative"}
+	case o.MaxQueue < 0 || o.MaxQueue > hardQueue:
+		return &ConfigError{"MaxQueue", o.MaxQueue, fmt.Sprintf("must be from 0 to %d", hardQueue)}
+	}
+	return nil
+}
+
+// configure gives s the limits of a constructor.
+func (s *scope) configure(limits []Limit, now int64, born uint64) error {
+	for i, lim := range limits {
+		field := fmt.Sprintf("Limits[%d]", i)
+		lim, err := lim.checked(field)
+		if err != nil {
+			return err
+		}
+		if lim.Rate == (Rate{}) {
+			const lone = "is set, but Rate is not: no rate means no limit"
+			switch {
+			case lim.Burst != 0:
+				return &ConfigError{field + ".Burst", lim.Burst, lone}
+			case lim.Largest != 0:
+				return &ConfigError{field + ".Largest", lim.Largest, lone}
+			}
+			continue
+		}
+		if s.find(lim.Name) != nil {
+			return &ConfigError{field + ".Name", lim.Name, "is already used by another limit"}
+		}
+		b := newBound(lim, now)
+		b.conf, b.born = b.cfg, born
+		s.limits = append(s.limits, b)
+	}
+	return nil
+}
+
+// scope is the scope of that name, made if it is not there. It is called with
+// the lock held, and lets go of it while it asks Options.Open.
+func (l *Limiter) scope(name string) (*scope, error) {
+	if name == "" {
+		return &l.root, nil
+	}
+	if s := l.scopes[name]; s != nil {
+		return s, nil
+	}
+	if len(name) > MaxName {
+		return nil, &ConfigError{"Scope", fmt.Sprintf("%.20s...", name), fmt.Sprintf("must be at most %d bytes long", MaxName)}
+	}
+	var opt ScopeOptions
+	var limits []Limit
+	if l.opener != nil {
+		l.mu.Unlock()
+		opt, limits = l.opener(name)
+		l.lock()
+		if s := l.scopes[name]; s != nil {
+			return s, nil
+		}
+	}
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	s := &scope{name: name, opt: opt}
+	l.open.seq++
+	if err := s.configure(limits, l.now(), l.open.seq); err != nil {
+		return nil, err
+	}
+	if l.scopes == nil {
+		l.scopes = map[string]*scope{}
+	}
+	l.scopes[name] = s
+	l.rest(s)
+	return s, nil
+}
+
+// use and done stand around everything that needs s to stay.
+func (l *Limiter) use(s *scope) {
+	if s.refs == 0 && s != &l.root {
+		s.prev.next, s.next.prev = s.next, s.prev
+		if l.idle == s {
+			l.idle = s.prev
+		}
+		if l.idle == s {
+			l.idle = nil
+		}
+		s.prev, s.next = nil, nil
+		l.idlers--
+	}
+	s.refs++
+}
+
+func (l *Limiter) done(s *scope) {
+	if s.refs--; s.refs == 0 && s != &l.root {
+		s.queue = nil
+		for i := range s.limits {
+			s.limits[i].line = nil
+		}
+		l.rest(s)
+		l.forget()
+	}
+}
+
+// rest puts s, which nobody uses now, behind the idle scopes.
+func (l *Limiter) rest(s *scope) {
+	if l.idle == nil {
+		s.prev, s.next = s, s
+	} else {
+		s.prev, s.next = l.idle, l.idle.next
+		s.prev.next, s.next.prev = s, s
+	}
+	l.idle = s
+	l.idlers++
+}
+
+// forget drops idle scopes while there are more than are to be kept. It looks at
+// two of them each time that a scope becomes idle, those first that have been
+// idle for longest: a constant time, in which the number falls as long as one of
+// two can go.
+func (l *Limiter) forget() {
+	for range 2 {
+		if l.idlers <= l.keepIdle {
+			return
+		}
+		s := l.idle.next
+		l.idle = s // behind all the others, unless it goes
+		if !s.fresh(l.last) {
+			continue
+		}
+		if s.next == s {
+			l.idle = nil
+		} else {
+			s.prev.next, s.next.prev = s.next, s.prev
+			l.idle = s.prev
+		}
+		l.idlers--
+		delete(l.scopes, s.name)
+	}
+}
+
+// fresh reports whether s, which nobody uses, is as if it had just been made.
+func (s *scope) fresh(now int64) bool {
+	if s.edited || now < s.pausedUntil {
+		return false
+	}
+	for i := range s.limits {
+		if !s.limits[i].full(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// SetScope sets the options of a scope, all of them; the zero ScopeOptions are
+// the defaults. It takes effect at once: a changed weight counts from now on, and
+// reservations above a lower MaxInFlight stay open. For the root, MaxInFlight is
+// that of [Limiter.SetMaxInFlight] and MaxQueue that of [Options]. A value that
+// cannot be is a [*ConfigError] and changes nothing.
+//
+// What is set so is kept: the scope is not forgotten, unless the options and the
+// limits are taken off again.
+func (l *Limiter) SetScope(scope string, o ScopeOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	l.lock()
+	defer l.mu.Unlock()
+	s, err := l.scope(scope)
+	if err != nil {
+		return err
+	}
+	now := l.catchUp()
+	s.opt = o
+	s.edit(l)
+	if s.queue != nil && s.queue.places != nil {
+		l.look(s.queue.places, now)
+	}
+	l.run(now)
+	return nil
+}
+
+// edit notes that s was set by hand.
+func (s *scope) edit(l *Limiter) {
+	s.edited = l.opener != nil || s.opt != ScopeOptions{} ||
+		slices.ContainsFunc(s.limits, func(b bound) bool { return b.conf != nil })
+}
+
+// SetScopeLimit configures one limit of a scope: it adds the limit, or changes
+// the one of that name, or removes it if its Rate is zero. See [Limiter.SetLimit]
+// for what becomes of credit and of those who wait.
+func (l *Limiter) SetScopeLimit(scope string, lim Limit) error {
+	return l.setLimit(scope, lim, true)
+}
+
+// EnforceScopeLimit puts lim in force in place of the limit of its name, and
+// leaves what was configured as it is: both are in a [LimitState]. With a zero
+// Rate the configured limit is in force again, and a limit that was never
+// configured is removed. SetScopeLimit of the same name ends it too.
+//
+// It is for what a program learns or decides for a time. A scope that is
+// forgotten forgets what was only put in force.
+func (l *Limiter) EnforceScopeLimit(scope string, lim Limit) error {
+	return l.setLimit(scope, lim, false)
+}
+
+func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
+	lim, err := lim.checked("Limit")
+	if err != nil {
+		return err
+	}
+	l.lock()
+	defer l.mu.Unlock()
+	s, err := l.scope(scope)
+	if err != nil {
+		return err
+	}
+	now := l.catchUp()
+	b := s.find(lim.Name)
+	if !configured && lim.Rate == (Rate{}) && b != nil && b.conf != nil {
+		lim = *b.conf
+	}
+	switch {
+	case lim.Rate == (Rate{}):
+		if b != nil {
+			q := b.line
+			s.limits = slices.DeleteFunc(s.limits, func(b bound) bool { return b.cfg.Name == lim.Name })
+			s.relink()
+			l.scatter(q, now)
+		}
+	case b == nil:
+		l.open.seq++
+		fresh := newBound(lim, now)
+		fresh.born = l.open.seq
+		s.limits = append(s.limits, fresh)
+		s.relink()
+		b = &s.limits[len(s.limits)-1]
+		l.refuseImpossible(s)
+	default:
+		most, unit := b.max, b.unit
+		b.advance(now)
+		burst, largest := lim.sizes()
+		b.change(now, lim.Rate, burst, largest)
+		b.cfg = &lim
+		if unit != lim.Unit {
+			l.open.seq++
+			b.unit, b.born = lim.Unit, l.open.seq
+			q := b.line
+			b.line = nil
+			l.scatter(q, now)
+		}
+		if b.max < most || unit != lim.Unit {
+			l.refuseImpossible(s)
+		}
+	}
+	if lim.Rate != (Rate{}) {
+		if configured {
+			b.conf = b.cfg
+		}
+		if b.line != nil {
+			l.look(b.line, now)
+		}
+	}
+	if configured && s != &l.root {
+		s.edit(l)
+	}
+	l.run(now)
+	return nil
+}
+
+// DrainScope is [Limiter.Drain] for a limit of any scope. It does nothing in a
+// scope that is not there.
+func (l *Limiter) DrainScope(scope, name string, keep int64, d time.Duration) bool {
+	l.lock()
+	defer l.mu.Unlock()
+	now := l.catchUp()
+	s := l.lookup(scope)
+	if s == nil {
+		return false
+	}
+	b := s.find(name)
+	if b == nil || !b.setBack(now, mul(uint64(clampUnits(keep)), b.w), max(0, d)) {
+		return false
+	}
+	l.run(now)
+	return true
+}
+
+// lookup is the scope of that name, or nil.
+func (l *Limiter) lookup(name string) *scope {
+	if name == "" {
+		return &l.root
+	}
+	return l.scopes[name]
+}

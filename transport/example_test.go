@@ -1,0 +1,203 @@
+package transport_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// serve starts a provider that answers every call with that.
+func serve(contentType, body string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", contentType)
+		io.WriteString(w, body)
+	}))
+}
+
+const question = `{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"Hello."}]}`
+
+// Wrap the transport of any client. Its calls wait their turn; nothing else
+// changes.
+func Example() {
+	provider := serve("application/json", `{"usage":{"prompt_tokens":8,"completion_tokens":12,"total_tokens":20}}`)
+	defer provider.Close()
+
+	rt, err := transport.New(transport.Options{RPM: 500, TPM: 200_000})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: rt}
+
+	resp, err := client.Post(provider.URL+"/v1/chat/completions", "application/json", strings.NewReader(question))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body)
+	fmt.Println(resp.Status)
+	// Output: 200 OK
+}
+
+// vendor stands for any SDK that takes an *http.Client, as they all do.
+type vendor struct {
+	client  *http.Client
+	baseURL string
+}
+
+func (s *vendor) chat(ctx context.Context, prompt string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, "POST", s.baseURL+"/v1/chat/completions", strings.NewReader(question))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return string(b), err
+}
+
+// Hand the client to an SDK, and switch off the retries of one of the two: they
+// would multiply. Settled says what each call was charged.
+func Example_sdk() {
+	provider := serve("application/json", `{"usage":{"prompt_tokens":8,"completion_tokens":12,"total_tokens":20}}`)
+	defer provider.Close()
+
+	rt, err := transport.New(transport.Options{
+		RPM: 500, TPM: 200_000, StopSDKRetries: true,
+		Trace: transport.Trace{Settled: func(s transport.Settlement) {
+			fmt.Println("charged:", s.Charged.Input+s.Charged.Output, "tokens")
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s := &vendor{client: &http.Client{Transport: rt}, baseURL: provider.URL}
+	if _, err := s.chat(context.Background(), "Hello."); err != nil {
+		fmt.Println(err)
+	}
+	// Output: charged: 20 tokens
+}
+
+// A stream passes chunk for chunk. The call is settled at its end, or when its
+// body is closed before.
+func Example_stream() {
+	provider := serve("text/event-stream",
+		`data: {"choices":[{"delta":{"content":"Hi."}}]}`+"\n\n"+
+			`data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10}}`+"\n\n"+
+			"data: [DONE]\n\n")
+	defer provider.Close()
+
+	var charged limit.Cost
+	rt, err := transport.New(transport.Options{TPM: 200_000, Trace: transport.Trace{
+		Settled: func(s transport.Settlement) { charged = s.Charged },
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: rt}
+	resp, err := client.Post(provider.URL+"/v1/chat/completions", "application/json", strings.NewReader(question))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if event, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			fmt.Println(event)
+		}
+	}
+	fmt.Println("charged:", charged.Input+charged.Output, "tokens")
+	// Output:
+	// {"choices":[{"delta":{"content":"Hi."}}]}
+	// {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10}}
+	// [DONE]
+	// charged: 10 tokens
+}
+
+// A call that cannot have its turn before its deadline is refused at once. The
+// error matches the deadline, and says when the call could have gone.
+func Example_deadline() {
+	provider := serve("application/json", `{}`)
+	defer provider.Close()
+
+	rt, err := transport.New(transport.Options{RPM: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: rt}
+	for range 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "GET", provider.URL, nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp, err := client.Do(req)
+		if err == nil {
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			fmt.Println(resp.Status)
+		}
+		var e *limit.Error
+		if errors.As(err, &e) {
+			fmt.Println(errors.Is(err, context.DeadlineExceeded), e.Dimension, e.Wait.Round(10*time.Second))
+		}
+	}
+	// Output:
+	// 200 OK
+	// true requests per minute 1m0s
+}
+
+// A call larger than its limit is refused before it leaves. A refusal of the
+// provider that is not tried again arrives as it is, with a nil error.
+func Example_refusal() {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer provider.Close()
+
+	rt, err := transport.New(transport.Options{TPM: 100})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: rt}
+
+	large := `{"model":"gpt-4o","max_tokens":4000,"messages":[{"role":"user","content":"Hello."}]}`
+	_, err = client.Post(provider.URL+"/v1/chat/completions", "application/json", strings.NewReader(large))
+	fmt.Println("too large:", errors.Is(err, limit.ErrTooLarge))
+
+	resp, err := client.Post(provider.URL+"/v1/chat/completions", "application/json", strings.NewReader(question))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	fmt.Println(resp.Status, "after", resp.Header.Get("Retry-After"), "s")
+	fmt.Println("others wait:", time.Until(rt.Snapshot().PausedUntil) > 59*time.Minute)
+	// Output:
+	// too large: true
+	// 429 Too Many Requests after 3600 s
+	// others wait: true
+}

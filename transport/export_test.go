@@ -1,0 +1,31 @@
+package transport
+
+import (
+	"net/http"
+
+	"github.com/tripmeter/tripmeter/headers"
+)
+
+// CountParsedHeaders counts the response headers that are parsed until stop is
+// called.
+func CountParsedHeaders() (n *int, stop func()) {
+	n = new(int)
+	parse := parseHeader
+	parseHeader = func(h http.Header, o headers.Options) headers.Info {
+		*n++
+		return parse(h, o)
+	}
+	return n, func() { parseHeader = parse }
+}
+
+// LegalSteps lists the states of a call, by name, and those that may follow each.
+func LegalSteps() map[string][]string {
+	legal := map[string][]string{}
+	for from, to := range steps {
+		legal[stateNames[from]] = []string{}
+		for _, s := range to {
+			legal[stateNames[from]] = append(legal[stateNames[from]], stateNames[s])
+		}
+	}
+	return legal
+}
