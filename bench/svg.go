@@ -43,7 +43,7 @@ func panel(c *svg.Canvas, k int, title string, x, y svg.Scale, xs, ys []float64,
 	}
 	for _, v := range ys {
 		c.Line(x.From, y.At(v), x.To, y.At(v), "grid")
-		c.Text(x.From-6, y.At(v)+4, "end", `class="soft" font-size="10"`, ylabel(v))
+		c.Text(x.From-9, y.At(v)+4, "end", `class="soft" font-size="10"`, ylabel(v))
 	}
 	c.Line(x.From, y.From, x.To, y.From, "axis")
 	c.Line(x.From, y.From, x.From, y.To, "axis")

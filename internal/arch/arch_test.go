@@ -31,6 +31,7 @@ var rooms = []struct {
 	{"budget", []string{"limit", "estimate", "headers", "usage", "profile"}, "decides about credit and knows no request and no response"},
 	{"transport", []string{"budget", "limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal", "internal/neterr"}, "connects the rooms"},
 	{"record", []string{"limit", "usage", "transport", "internal/svg"}, "a run, written down and drawn"},
+	{"internal/snippets", nil, "compiles the pages; nothing links it"},
 	{"internal/svg", nil, "a leaf: pictures for light and dark pages"},
 	{"meter", []string{"limit", "profile", "transport"}, "events in, sums out: the one reader of Trace and Snapshot for everything that shows them"},
 	{"debug", []string{"meter"}, "the live page shows what a meter holds"},
