@@ -30,15 +30,15 @@ type Options struct {
 
 	// Ledger is used instead of a [limit.Limiter] made from the fields above.
 	// Limits, MaxInFlight, MaxQueue and MaxWait must then be unset. The limits
-	// that it has when it is handed over are taken for configured.
-	Ledger Ledger
+	// that it has configured when it is handed over are those of the budget.
+	Ledger limit.Ledger
 }
 
 // A Budget is the credit of one account and what was configured for it. Several
 // Transports may share it. Make it with [New]; it may be used by any number of
 // goroutines.
 type Budget struct {
-	ledger Ledger
+	ledger limit.Ledger
 	root   Scope
 }
 
@@ -76,7 +76,7 @@ func New(o Options) (*Budget, error) {
 	}
 	s.ledger = b.ledger
 	for _, l := range b.ledger.Snapshot().Limits {
-		was := l.Limit
+		was := l.Configured
 		for _, c := range configured {
 			if c.Unit == l.Unit && c.Rate == l.Rate && (c.Name == l.Name || c.Name == "") {
 				was.Burst, was.Largest = c.Burst, c.Largest // not those that start filled in

@@ -465,18 +465,22 @@ func (f *foreign) note(format string, args ...any) {
 	f.log = append(f.log, fmt.Sprintf(format, args...))
 }
 
-func (f *foreign) Acquire(_ context.Context, c limit.Cost) (limit.Reservation, error) {
-	f.note("take %d+%d", c.Input, c.Output)
+func (f *foreign) Admit(_ context.Context, a limit.Ask) (limit.Reservation, error) {
+	f.note("take %d+%d", a.Cost.Input, a.Cost.Output)
 	return limit.Hold(handles{f, f.names}, 7), nil
 }
 
-func (f *foreign) AcquireFirst(ctx context.Context, c limit.Cost) (limit.Reservation, error) {
-	return f.Acquire(ctx, c)
+func (f *foreign) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	return f.Admit(context.Background(), a)
 }
-func (f *foreign) SetLimit(limit.Limit) error              { return nil }
-func (f *foreign) Pause(time.Duration)                     {}
-func (f *foreign) Drain(string, int64, time.Duration) bool { return false }
-func (f *foreign) Snapshot() limit.Snapshot                { return limit.Snapshot{} }
+func (f *foreign) Forecast(limit.Ask) limit.Forecast                    { return limit.Forecast{} }
+func (f *foreign) SetScope(string, limit.ScopeOptions) error            { return nil }
+func (f *foreign) SetScopeLimit(string, limit.Limit) error              { return nil }
+func (f *foreign) EnforceScopeLimit(string, limit.Limit) error          { return nil }
+func (f *foreign) PauseScope(string, limit.Pause)                       {}
+func (f *foreign) ResumeScope(string)                                   {}
+func (f *foreign) DrainScope(string, string, int64, time.Duration) bool { return false }
+func (f *foreign) Snapshot() limit.Snapshot                             { return limit.Snapshot{} }
 
 // handles are its reservations.
 type handles struct {

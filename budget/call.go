@@ -78,10 +78,10 @@ func (c *Call) Profile() *profile.Profile { return &c.scope.profile }
 func (c *Call) Between() bool { return !c.holds }
 
 // Admit waits in line for the first attempt. Errors are those of
-// [limit.Limiter.Acquire].
+// [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	c.scope.ask(now, c.cost)
-	r, err := c.scope.ledger.Acquire(ctx, c.cost)
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost})
 	if err == nil {
 		c.take(r)
 	}
@@ -90,7 +90,7 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 
 // AdmitAgain waits at the head of the line for a further attempt.
 func (c *Call) AdmitAgain(ctx context.Context) error {
-	r, err := c.scope.ledger.AcquireFirst(ctx, c.cost)
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, First: true})
 	if err == nil {
 		c.take(r)
 	}
@@ -173,7 +173,7 @@ func (c *Call) question(r reading) {
 
 // Pause holds everybody of the scope for d.
 func (c *Call) Pause(d time.Duration) {
-	c.scope.ledger.Pause(d)
+	c.scope.pause(d)
 	c.watch.Paused(d)
 }
 
@@ -193,7 +193,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
 	if d > 0 && (!c.named || more > c.wait) {
-		s.ledger.Pause(d)
+		s.pause(d)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
 	}
 	d = max(d, c.wait)

@@ -116,6 +116,11 @@ func (s *Scope) hasBoth(u limit.Unit) bool {
 // drain leaves keep of each of those limits after wait, and nothing beyond.
 func (s *Scope) drain(limits []limit.Limit, keep limit.Cost, wait time.Duration) {
 	for _, l := range limits {
-		s.ledger.Drain(l.Name, part(l.Unit, keep), wait)
+		s.ledger.DrainScope(s.name, l.Name, part(l.Unit, keep), wait)
 	}
+}
+
+// pause holds everybody of the scope for d.
+func (s *Scope) pause(d time.Duration) {
+	s.ledger.PauseScope(s.name, limit.Pause{For: d, By: "provider", Why: "a refusal"})
 }

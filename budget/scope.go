@@ -16,7 +16,8 @@ import (
 //
 // It may be used by any number of goroutines.
 type Scope struct {
-	ledger Ledger
+	ledger limit.Ledger
+	name   string        // in the ledger; "" is the root
 	burst  time.Duration // Options.Burst
 
 	adopt   sync.Once
@@ -51,7 +52,7 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 			}
 			s.apply(d, now)
 			if p.StartEmpty {
-				s.ledger.Drain(d.limit.Name, 0, 0)
+				s.ledger.DrainScope(s.name, d.limit.Name, 0, 0)
 			}
 		}
 	})
@@ -73,10 +74,14 @@ func (s *Scope) Rule(model string) estimate.Rule {
 	return r
 }
 
-// configure adds a limit that the user configured; inForce is the same limit as
-// the ledger has it.
+// configure adds a limit of the ledger: as the user configured it, zero if it was
+// only learned, and as it is in force.
 func (s *Scope) configure(configured, inForce limit.Limit) {
-	s.dims = append(s.dims, &dimension{limit: inForce, configured: configured})
+	d := &dimension{limit: inForce, configured: configured}
+	if configured.Rate.N == 0 {
+		d.said = inForce.Rate.N // learned by another before
+	}
+	s.dims = append(s.dims, d)
 }
 
 // apply brings the ledger to what is known of d. It reports a change. The caller
@@ -85,7 +90,7 @@ func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed boo
 	old = d.limit
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
-		s.ledger.SetLimit(l) // cannot fail: every value is within bounds
+		s.ledger.EnforceScopeLimit(s.name, l) // cannot fail: every value is within bounds
 		return old, true
 	}
 	return old, false

@@ -38,7 +38,7 @@ func slow(requests, tokens int64) []limit.Limit {
 }
 
 // over is a budget over a ledger that was made by hand.
-func over(t testing.TB, l budget.Ledger) *budget.Budget {
+func over(t testing.TB, l limit.Ledger) *budget.Budget {
 	t.Helper()
 	b, err := budget.New(budget.Options{Ledger: l})
 	if err != nil {

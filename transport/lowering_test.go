@@ -133,23 +133,23 @@ type undrained struct {
 	until time.Time
 }
 
-func (u *undrained) Pause(d time.Duration) {
+func (u *undrained) PauseScope(_ string, p limit.Pause) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if t := time.Now().Add(d); t.After(u.until) {
+	if t := time.Now().Add(p.For); t.After(u.until) {
 		u.until = t
 	}
 }
 
-func (u *undrained) Drain(string, int64, time.Duration) bool { return false }
+func (u *undrained) DrainScope(string, string, int64, time.Duration) bool { return false }
 
-func (u *undrained) Acquire(ctx context.Context, c limit.Cost) (limit.Reservation, error) {
+func (u *undrained) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
 	for {
 		u.mu.Lock()
 		d := time.Until(u.until)
 		u.mu.Unlock()
 		if d <= 0 {
-			return u.Limiter.Acquire(ctx, c)
+			return u.Limiter.Admit(ctx, a)
 		}
 		time.Sleep(d)
 	}
@@ -383,11 +383,11 @@ type watched struct {
 	drained *[]string
 }
 
-func (w *watched) Drain(name string, keep int64, d time.Duration) bool {
+func (w *watched) DrainScope(scope, name string, keep int64, d time.Duration) bool {
 	if !slices.Contains(*w.drained, name) {
 		*w.drained = append(*w.drained, name)
 	}
-	return w.Limiter.Drain(name, keep, d)
+	return w.Limiter.DrainScope(scope, name, keep, d)
 }
 
 // A provider that names no wait, anywhere, and starts its cool-down anew with

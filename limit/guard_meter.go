@@ -1,0 +1,265 @@
+package limit
+
+import "time"
+
+// A meter is what a limit of a [Limiter] counts with: a bucket, and where more is
+// known of the limit or less is trusted, a window in its stead or a guard before
+// it. The bucket alone is the common case; it costs one comparison more than a
+// [Bucket] does.
+//
+//	nothing more     the bucket decides
+//	guard            the guard must have room too
+//	window           the window decides; the bucket is charged along with it
+//	both             either the window, or the bucket with what a reading shows for
+//	                 sure; and the guard
+//
+// A cost goes through all that decides, or through nothing. All books are charged
+// with all that goes, and lowered by all readings. So another law changes only
+// which books are asked, and raises none.
+type meter struct {
+	Bucket
+	more *meterMore
+}
+
+type meterMore struct {
+	guard   Guard
+	guarded bool
+	window  *Window
+	before  meterBefore
+}
+
+// meterBefore is what the last take found, so that it can be undone exactly.
+type meterBefore struct {
+	guard  Guard
+	panes  panes
+	latest int64 // of the log's slot
+}
+
+// take spends cost at now if all that decides has room, else nothing. It is not
+// inlined: a hot loop compares more with nil itself and saves a call.
+func (m *meter) take(now, cost int64) bool {
+	if m.more == nil {
+		return m.Bucket.take(now, cost)
+	}
+	return m.takeMore(now, cost)
+}
+
+func (m *meter) takeMore(now, cost int64) bool {
+	x := m.more
+	if x.guarded && !x.guard.passes(now, cost) {
+		return false
+	}
+	if w := x.window; w != nil {
+		w.advance(now)
+		x.before.panes = w.panes
+		if w.log != nil {
+			x.before.latest = w.log.latest(w.at)
+		}
+		switch {
+		case cost > m.max:
+			return false
+		case w.take(now, cost):
+			m.Bucket.advance(now)
+			m.Bucket.charge(cost)
+		case x.guarded && x.guard.Covers(cost) && m.Bucket.take(now, cost):
+			w.charge(w.at, cost) // a reading shows more than these books are sure of
+		default:
+			return false
+		}
+	} else if !m.Bucket.take(now, cost) {
+		return false
+	}
+	if x.guarded {
+		x.before.guard = x.guard
+		x.guard.spend(cost)
+	}
+	return true
+}
+
+// untake undoes the last take, which succeeded at the last instant. No trace is
+// left.
+func (m *meter) untake(cost int64) {
+	m.Bucket.refund(cost)
+	x := m.more
+	if x == nil {
+		return
+	}
+	if x.guarded {
+		x.guard = x.before.guard
+	}
+	if w := x.window; w != nil {
+		w.panes = x.before.panes
+		if w.log != nil {
+			w.log.undo(w.at, cost, x.before.latest)
+		}
+	}
+}
+
+// waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
+func (m *meter) waitFrom(start, ahead, cost int64) int64 {
+	x := m.more
+	if x == nil {
+		return m.Bucket.waitFrom(start, ahead, cost)
+	}
+	var wait int64
+	if x.window != nil {
+		wait = x.window.waitFrom(start, ahead, cost)
+		if x.guarded && x.guard.Covers(ahead+cost) {
+			wait = min(wait, m.Bucket.waitFrom(start, ahead, cost))
+		}
+	} else {
+		wait = m.Bucket.waitFrom(start, ahead, cost)
+	}
+	if x.guarded {
+		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
+	}
+	return wait
+}
+
+func (m *meter) advance(now int64) {
+	m.Bucket.advance(now)
+	if m.more != nil && m.more.window != nil {
+		m.more.window.advance(now)
+	}
+}
+
+// charge spends without asking, at the last instant.
+func (m *meter) charge(units int64) {
+	m.Bucket.charge(units)
+	x := m.more
+	if x == nil {
+		return
+	}
+	if x.guarded {
+		x.guard.pace.advance(m.at)
+		x.guard.spend(units)
+	}
+	if x.window != nil {
+		x.window.advance(m.at)
+		x.window.charge(x.window.at, units)
+	}
+}
+
+// refund gives back what was charged at instant taken.
+func (m *meter) refund(taken, units int64) {
+	m.Bucket.refund(units)
+	x := m.more
+	if x == nil {
+		return
+	}
+	if x.guarded {
+		x.guard.refund(units)
+	}
+	if x.window != nil {
+		x.window.refund(taken, units)
+	}
+}
+
+// credit is the whole units there, rounded down; negative is debt.
+func (m *meter) credit() int64 {
+	if m.more != nil && m.more.window != nil {
+		return m.more.window.Credit()
+	}
+	return m.Bucket.Credit()
+}
+
+// reading is what an answer said was left, in units, and what moved since its call
+// was sent.
+type reading struct {
+	remaining int64
+	margin    int64 // of it, held back from bucket and guard
+	charged   int64 // since, without what left too soon after it to be later for sure
+	near      int64 // what left so soon before or after it, without its own charge
+	returned  int64 // since
+}
+
+// lowerSent takes in a reading of a call sent at that instant. It reports whether
+// credit fell.
+func (m *meter) lowerSent(sent int64, r reading) bool {
+	x := m.more
+	left := r.remaining - r.margin - r.charged + r.returned
+	fell := m.lower(mulSigned(left, m.w).add(mul(m.n, uint64(max(0, m.at-sent)))))
+	if x == nil {
+		return fell
+	}
+	if x.guarded {
+		x.guard.Shown(time.Duration(sent), left, left-r.near)
+	}
+	if x.window != nil {
+		x.window.advance(m.at)
+		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
+	}
+	return fell
+}
+
+// drain lets keep be there at d from now, and nothing beyond.
+func (m *meter) drain(keep, d int64) bool {
+	fell := m.lower(mul(uint64(keep), m.w).sub(mul(m.n, uint64(d))))
+	if x := m.more; x != nil && x.window != nil {
+		x.window.advance(m.at)
+		return x.window.drain(keep, d)
+	}
+	return fell
+}
+
+// set changes the rate at the last instant.
+func (m *meter) set(r Rate, burst, largest int64) {
+	m.Bucket.set(r, burst, largest)
+	x := m.more
+	if x == nil {
+		return
+	}
+	if x.guarded {
+		x.guard.set(m.at, r, x.guard.base)
+	}
+	if x.window != nil {
+		x.window.advance(m.at)
+		x.window.set(r)
+	}
+}
+
+// follow makes the meter one of that law, at the last instant. The first window
+// begins as if all that the bucket has not were used now; a later one with what
+// was used by the books so far. Under a bucket, or an unknown law, the bucket
+// decides, which was charged all along. Only the first window's rate and law can
+// be wrong: a [*ConfigError], which changes nothing.
+func (m *meter) follow(l Law) error {
+	r := Rate{int64(m.n), time.Duration(m.w)}
+	if !l.Shape.Windowed() {
+		if m.more != nil {
+			m.more.window = nil
+		}
+		return nil
+	}
+	if err := l.check(r); err != nil {
+		return err
+	}
+	if m.more == nil {
+		m.more = &meterMore{}
+	}
+	if w := m.more.window; w != nil {
+		w.advance(m.at)
+		m.more.window = w.become(l)
+		return nil
+	}
+	w := &Window{law: l, keeps: true}
+	w.start(r, m.at)
+	w.charge(m.at, r.N-min(m.Bucket.Credit(), r.N))
+	m.more.window = w
+	return nil
+}
+
+// protect puts a guard of that burst before the bucket; 0 takes it away.
+func (m *meter) protect(burst int64) {
+	if burst == 0 {
+		if m.more != nil {
+			m.more.guarded = false
+		}
+		return
+	}
+	if m.more == nil {
+		m.more = &meterMore{}
+	}
+	m.more.guard = newGuard(Rate{int64(m.n), time.Duration(m.w)}, burst, m.at)
+	m.more.guarded = true
+}
