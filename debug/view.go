@@ -15,6 +15,7 @@ type view struct {
 	Mood    string // "idle", "wait", "pause", "debt": the colour of the sentence
 	Why     string
 	Advice  string
+	Hints   []string
 	Up      string
 	Tiles   []tile
 	Scopes  []scope
@@ -71,7 +72,7 @@ type curve struct {
 }
 
 func viewOf(s meter.State) view {
-	v := view{Why: s.Why, Up: meter.Short(s.Up), Mood: "idle"}
+	v := view{Why: s.Why, Hints: s.Hints, Up: meter.Short(s.Up), Mood: "idle"}
 	var all meter.Counts
 	waiting, flight := int64(0), int64(0)
 	debt, paused := false, false
@@ -157,6 +158,9 @@ func gaugeOf(l meter.Limit) gauge {
 	g := gauge{
 		Name: l.Name, Debt: l.Debt > 0,
 		Law: fmt.Sprintf("%s %s in %s, as a %s; earns %s a second", meter.Number(l.N), l.Unit, span(l.Window), l.Kind, perSecond(l.PerSecond())),
+	}
+	if l.Wanted > 0 && l.N < l.Wanted {
+		g.Law += "; configured are " + meter.Number(l.Wanted)
 	}
 	if l.Waiting > 0 {
 		g.Asked = "the line asks for " + meter.Number(l.Waiting)

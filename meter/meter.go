@@ -72,6 +72,7 @@ type budget struct {
 	lowered int64
 	changed int64
 	doubted int64
+	rule    [2]string // of the last doubt: the profile's, and as answers show it
 	paused  int64
 	asked   time.Duration // sum of the pauses
 
@@ -398,6 +399,7 @@ func (m *Meter) doubted(b *budget, profile, seen string) {
 	m.lock()
 	defer m.mu.Unlock()
 	b.doubted++
+	b.rule = [2]string{profile, seen}
 	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "charge", From: profile, To: seen})
 }
 

@@ -14,6 +14,7 @@ type State struct {
 	At      time.Time     `json:"at"`
 	Up      time.Duration `json:"up"`      // since the Meter was made, nanoseconds
 	Why     string        `json:"why"`     // in a sentence: does anybody wait, and for what
+	Hints   []string      `json:"hints"`   // what seems to be wrong, and what to do
 	Budgets []Budget      `json:"budgets"` // in the order of their names' first use
 	Tenants []Series      `json:"tenants"` // the heaviest first, the rest last
 	Scopes  []Series      `json:"scopes"`  // the same of Options.Scope
@@ -32,6 +33,7 @@ type Budget struct {
 	Lowered int64         `json:"lowered"` // credit that answers took
 	Changed int64         `json:"changed"` // limits that answers changed
 	Doubted int64         `json:"doubted"` // charge rules that answers contradicted
+	Rule    [2]string     `json:"rule"`    // the last of them, and as the answers show it
 	Left    []Headroom    `json:"left"`    // one for each unit
 }
 
@@ -85,13 +87,14 @@ func (m *Meter) Read(waiters int, from int64) State {
 	slices.SortStableFunc(out.Line, func(a, b Waiter) int { return cmp.Compare(b.Since, a.Since) })
 	out.Line = out.Line[:min(len(out.Line), waiters)]
 	out.Why = why(out.At, out.Budgets, out.Line)
+	out.Hints = hints(out.Budgets, out.Tenants)
 	return out
 }
 
 func (b *budget) read(now time.Duration, scopes []Scope) Budget {
 	out := Budget{
 		Series: b.series.series(), Scopes: scopes, Pacing: b.pacing,
-		Paused: b.paused, Asked: b.asked, Lowered: b.lowered, Changed: b.changed, Doubted: b.doubted,
+		Paused: b.paused, Asked: b.asked, Lowered: b.lowered, Changed: b.changed, Doubted: b.doubted, Rule: b.rule,
 	}
 	if out.Scopes == nil {
 		out.Scopes = []Scope{}
@@ -190,6 +193,9 @@ func why(at time.Time, budgets []Budget, line []Waiter) string {
 				}
 			}
 		}
+	}
+	if first.Expected == 0 && first.For == "its turn" {
+		return text + "The next goes now."
 	}
 	return text + "The next waits for " + first.For + "."
 }
