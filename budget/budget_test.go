@@ -297,6 +297,35 @@ func TestWhatWasConfiguredOutlivesItsTransports(t *testing.T) {
 	})
 }
 
+// Budgets that come one after the other over one limiter read the user's limit
+// each time, and not the one that the budget before put in force.
+func TestTwentyBudgetsOverOneLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limit.New(limit.Options{Limits: perMinute()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		headroom := ruled(estimate.ChargeEstimate)
+		headroom.Headroom = 95
+		for i := range 20 {
+			b := newBudget(t, Options{Ledger: l, Profile: headroom})
+			for range 3 {
+				time.Sleep(70 * time.Second)
+				c := open(t, b, request(300, 100))
+				c.Hear(time.Now(), &headers.Info{}, true)
+				c.Refuse(time.Now(), Refusal{Wait: time.Second, Dimension: "tokens"})
+			}
+			if s := state(t, b, tpm); s.Configured.Rate.N != 60_000 || s.Rate.N >= 57_000 {
+				t.Fatalf("budget %d: %d in force after three refusals, %d configured", i, s.Rate.N, s.Configured.Rate.N)
+			}
+		}
+		b := newBudget(t, Options{Ledger: l, Profile: headroom})
+		if s := state(t, b, tpm); s.Rate.N != 57_000 {
+			t.Errorf("the last budget starts at %d", s.Rate.N)
+		}
+	})
+}
+
 // A step of the wall clock changes nothing: use is counted on the monotonic one.
 func TestRecentUseIsMonotonic(t *testing.T) {
 	var r recent

@@ -45,7 +45,7 @@ func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost) (left []re
 		if q.Limit.OK && q.Limit.N > 0 {
 			d.said = min(q.Limit.N, limit.MaxUnits)
 		}
-		if q.Remaining.OK && q.Remaining.N <= d.most() {
+		if most := d.most(); q.Remaining.OK && q.Remaining.N <= most && q.Remaining.N >= -most {
 			if n := q.Remaining.N + part(u, own); n > d.shown {
 				d.shown = min(n, d.most())
 			}

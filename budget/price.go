@@ -58,6 +58,9 @@ const bytesPerToken = 6
 // r.Complete decides whether the answer is whole. The end of the connection is no
 // proof: a proxy ends a stream politely when its own connection was cut.
 func (p Price) Actual(r *usage.Result, rule estimate.Rule) (input, output int64) {
+	if r.NoTokens { // seconds, images, searches: the provider says what it counts
+		return 0, 0
+	}
 	used := used(r)
 	input, output = rule.Actual(p.input, p.output, used)
 	if (used.Output < 0 || !r.Complete) && rule.Charge != estimate.ChargeEstimate {

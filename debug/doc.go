@@ -5,10 +5,10 @@
 //	m.Watch("openai", rt)
 //	mux.Handle("/debug/tripmeter/", debug.Handler(m, debug.Options{}))
 //
-// The page shows each budget with its limits (credit, debt, refill, pause), who
-// stands in the line and for what, the last five minutes, the tenants, and what
-// estimates were worth. It updates itself once a second. Beside it, state.json
-// has the same as JSON, and events is the stream that the page reads.
+// The page shows each budget with its limits (credit, debt, refill, pause). It shows
+// the line with the reason of each wait, the last five minutes, the tenants, and how
+// good the estimates are. It updates itself once a second. Beside it, state.json has
+// the same as JSON, and events is the stream that the page reads.
 //
 // # The promise
 //

@@ -165,13 +165,12 @@ func (l *Limiter) stopped(st *stop, w *want, k *lane, now int64) bool {
 			st.at = at
 			return true
 		}
-		return st.b.line != nil && l.behind(st.b.line, w, k, now, c)
+		return l.waits(st, w, k, now, c)
 	case !st.door:
 		if !w.place || s.opt.MaxInFlight == 0 {
 			return false
 		}
-		q := st.line()
-		return s.full() || q != nil && l.behind(q, w, k, now, 1)
+		return s.full() || l.waits(st, w, k, now, 1)
 	case now >= s.pausedUntil:
 		return false
 	}
@@ -184,23 +183,38 @@ func (l *Limiter) stopped(st *stop, w *want, k *lane, now int64) bool {
 		st.at = s.pausedUntil
 		return true
 	}
+	return l.waits(st, w, k, now, 0)
+}
+
+// waits is behind for the line of st, if there is one.
+func (l *Limiter) waits(st *stop, w *want, k *lane, now, c int64) bool {
 	q := st.line()
-	return q != nil && l.behind(q, w, k, now, 0)
+	if q == nil {
+		return false
+	}
+	at, behind := l.behind(q, w, k, now, c)
+	if behind {
+		st.at = at
+	}
+	return behind
 }
 
 // behind reports whether w, who wants c units of what q is about, must wait for
-// others there though there is enough.
-func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) bool {
+// others there though there is enough, and until when if that is known.
+func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, behind bool) {
 	if q.n > 0 && (k == nil || k.in != q) {
 		var head *waiter
 		if k != nil {
 			head = k.head
 		}
 		if !q.goesBefore(w.flow(), head, w.first, c) {
-			return true
+			return never, true
 		}
 	}
-	return q.claim != nil && q.claim != k && l.claimed(q, k, now, c)
+	if q.claim != nil && q.claim != k {
+		return l.claimed(q, k, now, c)
+	}
+	return 0, false
 }
 
 // take spends what w wants in all scopes of its path. Nothing is lacking.

@@ -504,3 +504,62 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 	}
 }
+
+// A million tenants, once each: what one takes while it is kept, the time of a
+// call, and the longest call, which holds the lock for no longer than it takes.
+func BenchmarkMillionTenants(b *testing.B) {
+	const n = 1_000_000
+	for _, c := range []struct {
+		name string
+		keep int
+		own  []Limit
+	}{
+		{"kept", n, nil},
+		{"in debt", 1000, []Limit{{Unit: Tokens, Rate: PerDay(1000)}}},
+		{"forgotten", 1000, nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			names := make([]string, n)
+			for i := range names {
+				names[i] = fmt.Sprintf("tenant/%07d", i)
+			}
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				l, err := New(Options{
+					Limits: []Limit{{Rate: PerSecond(MaxUnits)}}, KeepIdle: c.keep,
+					Open: func(string) (ScopeOptions, []Limit) { return ScopeOptions{}, c.own },
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+				longest, start := time.Duration(0), time.Now()
+				last := start
+				slow := 0
+				for _, name := range names {
+					r, err := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 1000}, Tenant: name})
+					if err != nil {
+						b.Fatal(err)
+					}
+					r.Settle(Cost{Input: 1500})
+					now := time.Now()
+					d := now.Sub(last)
+					if longest = max(longest, d); d > time.Millisecond {
+						slow++
+					}
+					last = now
+				}
+				b.ReportMetric(float64(time.Since(start))/n, "ns/tenant")
+				b.ReportMetric(float64(longest)/1e3, "longest-µs")
+				b.ReportMetric(float64(slow), "above-1ms")
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n, "B/tenant")
+				b.ReportMetric(float64(len(l.scopes)), "kept")
+				b.ReportMetric(0, "ns/op")
+				runtime.KeepAlive(names)
+			}
+		})
+	}
+}

@@ -19,9 +19,9 @@ type bound struct {
 	line *line // of those who lack it; nil until somebody does
 }
 
-func newBound(cfg Limit, now int64) bound {
+func newBound(cfg *Limit, now int64) bound {
 	burst, largest := cfg.sizes()
-	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, cfg: &cfg}
+	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, cfg: cfg}
 	if cfg.Empty {
 		b.level = wide{}
 	}

@@ -75,18 +75,22 @@ func (l *Limiter) needed(w *want, f func(stop)) {
 }
 
 // claimed reports whether k, or a newcomer if k is nil, may not take c units of
-// what q is about because of the claim there.
-func (l *Limiter) claimed(q *line, k *lane, now, c int64) bool {
+// what q is about because of the claim there, and when to look again.
+//
+// A claim counts only while its lane is the first of the line where it stands:
+// otherwise it is those before it whose turn it is, and they are not to wait for
+// it.
+func (l *Limiter) claimed(q *line, k *lane, now, c int64) (at int64, blocked bool) {
 	o := q.claim
-	if k != nil && k.claimed > 0 && k.claimed < o.claimed {
-		return false
+	if k != nil && k.claimed > 0 && k.claimed < o.claimed || o.in == q || o.in.first() != o {
+		return 0, false
 	}
 	w := o.want()
 	start := now
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		if now < s.pausedUntil || w.place && s.full() {
-			return false
+			return 0, false
 		}
 		for j := range s.limits {
 			if at, short := s.limits[j].short(now, w.a.in(s.limits[j].unit)); short {
@@ -94,8 +98,12 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) bool {
 			}
 		}
 	}
-	if q.b == nil {
-		return q.s.opt.MaxInFlight-q.s.open <= 1
+	at = never // if it may go at once, its going is what to wait for
+	if start > now {
+		at = start
 	}
-	return !q.b.leaves(now, c, start, w.a.in(q.b.unit))
+	if q.b == nil {
+		return at, q.s.opt.MaxInFlight-q.s.open <= 1
+	}
+	return at, !q.b.leaves(now, c, start, w.a.in(q.b.unit))
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Limit is one bound of a [Limiter]: so many units in so long.
+// A Limit is one bound of a scope: so many units in so long.
 type Limit struct {
 	// Name is the dimension as errors and snapshots call it, unique within a
-	// limiter. Empty means unit and window, such as "tokens/1m0s".
+	// scope. Empty means unit and window, such as "tokens/1m0s".
 	Name string
 
 	// Unit says what is counted. The zero value counts requests.
@@ -53,7 +53,8 @@ func (l Limit) Most(d time.Duration) int64 {
 }
 
 // String states the limit and its real bound, such as
-// "requests: 1/1m0s after a burst of 20, at most 21 in any 1m0s".
+// "requests: 60/1m0s after a burst of 1: at most 61 in any 1m0s". Where one cost
+// may be larger than the burst, it says so, as the bound is then another one.
 func (l Limit) String() string {
 	name := l.Name
 	if name == "" {
@@ -63,11 +64,14 @@ func (l Limit) String() string {
 		return name + ": unlimited"
 	}
 	burst, largest := l.sizes()
-	s := fmt.Sprintf("%s: %v after a burst of %d", name, l.Rate, burst)
-	if largest > burst {
-		s += fmt.Sprintf(" (one cost may be %d)", largest)
+	s := fmt.Sprintf("%s: %v after a burst of %d: at most %d in any %v", name, l.Rate, burst, min(burst+l.Rate.N, MaxUnits), l.Rate.Window)
+	switch {
+	case largest >= MaxUnits && burst < MaxUnits:
+		s += "; a larger cost waits for the full burst and is paid off before the next"
+	case largest > burst:
+		s += fmt.Sprintf("; a larger cost, up to %d, waits for the full burst and is paid off before the next", largest)
 	}
-	return s + fmt.Sprintf(", at most %d in any %v", l.Most(l.Rate.Window), l.Rate.Window)
+	return s
 }
 
 // sizes are the burst and the largest admissible cost, in units.
@@ -97,7 +101,7 @@ func (l Limit) defaultBurst() int64 {
 // checked validates and fills in the name.
 func (l Limit) checked(field string) (Limit, error) {
 	if l.Unit > Tokens {
-		return l, &ConfigError{field + ".Unit", uint8(l.Unit), "is no unit"}
+		return l, &ConfigError{field + ".Unit", uint8(l.Unit), "must be Requests, Input, Output or Tokens"}
 	}
 	if l.Burst < 0 || l.Burst > MaxUnits {
 		return l, &ConfigError{field + ".Burst", l.Burst, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}

@@ -13,14 +13,15 @@ func (c Cost) String() string {
 	return fmt.Sprintf("%d requests, %d input, %d output", c.Requests, c.Input, c.Output)
 }
 
-// A Unit says which part of a [Cost] a limit counts.
+// A Unit says which part of a [Cost] a limit counts: [Requests], [Input],
+// [Output] or [Tokens]. The zero Unit is Requests.
 type Unit uint8
 
 const (
-	Requests Unit = iota // Cost.Requests
-	Input                // Cost.Input
-	Output               // Cost.Output
-	Tokens               // Cost.Input + Cost.Output
+	Requests Unit = 0 // Cost.Requests
+	Input    Unit = 1 // Cost.Input
+	Output   Unit = 2 // Cost.Output
+	Tokens   Unit = 3 // Cost.Input + Cost.Output
 )
 
 // String names the unit as errors and snapshots do.

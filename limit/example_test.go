@@ -118,9 +118,9 @@ func ExampleLimit_String() {
 	}
 	fmt.Println("admitted in the first minute:", admitted)
 	// Output:
-	// requests: 1/1m0s after a burst of 20, at most 21 in any 1m0s
-	// requests: 1/1m0s after a burst of 1, at most 2 in any 1m0s
-	// tpm: 90000/1m0s after a burst of 15000 (one cost may be 90000), at most 180000 in any 1m0s
+	// requests: 1/1m0s after a burst of 20: at most 21 in any 1m0s
+	// requests: 1/1m0s after a burst of 1: at most 2 in any 1m0s
+	// tpm: 90000/1m0s after a burst of 15000: at most 105000 in any 1m0s; a larger cost, up to 90000, waits for the full burst and is paid off before the next
 	// requests: unlimited
 	// admitted in the first minute: 21
 }

@@ -15,22 +15,6 @@ func Do[T any](ctx context.Context, l *Limiter, cost Cost, fn func(context.Conte
 	return fn(ctx)
 }
 
-// DoSettle is [Do] for a call that tells what it really cost. The actual cost
-// is settled when fn returns without an error; otherwise the estimate stands.
-func DoSettle[T any](ctx context.Context, l *Limiter, estimate Cost, fn func(context.Context) (T, Cost, error)) (T, error) {
-	r, err := l.Acquire(ctx, estimate)
-	if err != nil {
-		var zero T
-		return zero, err
-	}
-	defer r.Keep()
-	v, actual, err := fn(ctx)
-	if err == nil {
-		r.Settle(actual)
-	}
-	return v, err
-}
-
 // Wrap returns fn limited: a function of the same shape that waits its turn.
 func Wrap[T any](l *Limiter, cost Cost, fn func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) { return Do(ctx, l, cost, fn) }

@@ -87,6 +87,8 @@ type Limiter struct {
 	idle     *scope // ring of those nobody uses; the oldest is idle.next
 	idlers   int
 	keepIdle int
+	shared   [8]*Limit // some limits in use, to be used again
+	shares   int
 	path     []*scope // of the call that is being decided
 }
 
@@ -124,7 +126,7 @@ func New(o Options) (*Limiter, error) {
 	if l.keepIdle == 0 {
 		l.keepIdle = 1024
 	}
-	if err := l.root.configure(o.Limits, 0, 0); err != nil {
+	if err := l.root.configure(l, o.Limits, 0, 0); err != nil {
 		return nil, err
 	}
 	return l, nil

@@ -74,7 +74,7 @@ func (f *flow) before(g *flow) bool {
 	if f.tag != g.tag {
 		return f.tag.less(g.tag)
 	}
-	return f.lanes[0].head.before(g.lanes[0].head)
+	return f.lanes[0].head.seq < g.lanes[0].head.seq
 }
 
 func (f *flow) retag() {
@@ -209,12 +209,16 @@ func (q *line) goesBefore(key flowKey, t *waiter, first bool, c int64) bool {
 		if own := q.find(key); own != nil && (own.pos >= 0 || tag.less(own.tag)) {
 			tag = own.tag
 		}
-		head := f.lanes[0].head
-		before := first && !head.first && f.flowKey == key
-		if tag != f.tag {
+		before := false
+		switch head := f.lanes[0].head; {
+		case tag != f.tag:
 			before = tag.less(f.tag)
-		} else if t != nil {
+		case f.flowKey != key:
+			before = t != nil && t.seq < head.seq
+		case t != nil:
 			before = t.before(head)
+		default:
+			before = first && !head.first
 		}
 		if !before {
 			return false

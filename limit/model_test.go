@@ -222,7 +222,7 @@ func (q *modelLine) ranked(c Class) []*modelLane {
 				return d
 			}
 			// Of equal tags, the flow whose own first is earlier.
-			return compareTickets(q.firstOf(a.key), q.firstOf(b.key))
+			return q.firstOf(a.key).order - q.firstOf(b.key).order
 		}
 		return compareTickets(a.tickets[0], b.tickets[0])
 	})
@@ -317,8 +317,9 @@ func (m *model) goesBefore(q *modelLine, key modelKey, head *modelTicket, first 
 		}
 		switch d := tag.Cmp(q.flows[best.key].tag()); {
 		case d > 0,
-			d == 0 && head != nil && compareTickets(head, best.tickets[0]) > 0,
-			d == 0 && head == nil && !(first && !best.tickets[0].first && best.key == key):
+			d == 0 && best.key != key && (head == nil || head.order > best.tickets[0].order),
+			d == 0 && best.key == key && head != nil && compareTickets(head, best.tickets[0]) > 0,
+			d == 0 && best.key == key && head == nil && !(first && !best.tickets[0].first):
 			return false
 		}
 	}
@@ -410,7 +411,14 @@ func (m *model) stopped(st *modelStop, w modelWant, k *modelLane) bool {
 				return true
 			}
 		}
-		return q.claim != nil && q.claim != k && m.keepsFrom(q, k, c)
+		if q.claim == nil || q.claim == k {
+			return false
+		}
+		at, keeps := m.keepsFrom(q, k, c)
+		if keeps && at > m.now {
+			st.at = at
+		}
+		return keeps
 	}
 	s := st.s
 	switch {
@@ -441,17 +449,18 @@ func (m *model) stopped(st *modelStop, w modelWant, k *modelLane) bool {
 	return behind(0) // else it is a probe
 }
 
-// keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units.
-func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) bool {
+// keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units,
+// and the instant at which the one who claims can go.
+func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) (then int64, keeps bool) {
 	o := q.claim
-	if k != nil && k.claimed > 0 && k.claimed < o.claimed {
-		return false
+	if k != nil && k.claimed > 0 && k.claimed < o.claimed || o.in == q || m.first(o.in) != o {
+		return 0, false
 	}
-	then := m.now
+	then = m.now
 	cost := o.tickets[0].cost
 	for _, s := range o.path {
 		if m.now < s.pausedUntil || o.place && s.full() {
-			return false
+			return 0, false
 		}
 		for _, x := range s.limits {
 			then = max(then, later(m.now, x.wait(count(x.cfg.Unit, cost))))
@@ -459,14 +468,14 @@ func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) bool {
 	}
 	x := q.limit
 	if x == nil {
-		return q.s.opt.MaxInFlight-q.s.inFlight <= 1
+		return then, q.s.opt.MaxInFlight-q.s.inFlight <= 1
 	}
 	rest := new(big.Rat).Sub(x.level, units(c))
 	rest.Add(rest, new(big.Rat).Mul(x.perNano, units(then-m.now)))
 	if rest.Cmp(x.burst) > 0 {
 		rest = x.burst
 	}
-	return rest.Cmp(units(min(count(x.cfg.Unit, cost), x.cap))) < 0
+	return then, rest.Cmp(units(min(count(x.cfg.Unit, cost), x.cap))) < 0
 }
 
 // take spends what w wants everywhere.
@@ -552,7 +561,9 @@ func (m *model) park(k *modelLane, st *modelStop) {
 	}
 	k.in, q.lanes = q, append(q.lanes, k)
 	if m.first(q) == k {
-		q.at = st.at
+		if q.at = st.at; st.at == math.MaxInt64 {
+			q.at = m.now
+		}
 	}
 }
 
@@ -663,6 +674,16 @@ func (m *model) allLines() (all []*modelLine) {
 
 func (m *model) occupied() []*modelLine {
 	return slices.DeleteFunc(m.allLines(), func(q *modelLine) bool { return len(q.lanes) == 0 })
+}
+
+// forever reports whether a scope is paused without an end or a probe to come.
+func (m *model) forever() bool {
+	for _, s := range m.scopes {
+		if s.pausedUntil == math.MaxInt64 {
+			return true
+		}
+	}
+	return false
 }
 
 // due is the instant of the next thing to happen by itself.
@@ -882,6 +903,7 @@ func (m *model) pause(s *modelScope, p Pause) {
 			x.setBack(m.now, x.fresh(), opens-m.now)
 		}
 	}
+	m.look(s.door)
 	m.settle()
 }
 
@@ -1240,7 +1262,7 @@ func (x *trial) try(s source) {
 		if wait < math.MaxInt64 {
 			wait -= m.now
 		}
-		if int64(e.Wait) != wait || wait > 0 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
+		if int64(e.Wait) != wait || wait > 0 && wait < math.MaxInt64 && !e.Earliest.Equal(time.Now().Add(e.Wait)) {
 			x.fatalf("try %+v: wait %d, earliest %v; want %d", a, e.Wait, e.Earliest, wait)
 		}
 	}
@@ -1421,6 +1443,11 @@ func (x *trial) set(s source) {
 		}
 		old.cfg = lim
 	}
+	for _, t := range slices.Clone(m.waiting) {
+		if possible(t.lane.path, t.cost) != nil {
+			m.leave(t, ErrTooLarge)
+		}
+	}
 	for orphan != nil && len(orphan.lanes) > 0 {
 		k := m.first(orphan)
 		if st := m.lacks(k.want(), k); st != nil {
@@ -1431,11 +1458,6 @@ func (x *trial) set(s source) {
 			t.res.ticket = t.ticket
 			m.unclaim(k)
 			m.leave(t, nil)
-		}
-	}
-	for _, t := range slices.Clone(m.waiting) {
-		if possible(t.lane.path, t.cost) != nil {
-			m.leave(t, ErrTooLarge)
 		}
 	}
 	if changed != nil {
@@ -1481,6 +1503,14 @@ func (x *trial) compare(s source) {
 	scopes := map[string]Snapshot{"": snap}
 	for _, one := range snap.Scopes {
 		scopes[one.Scope] = one
+	}
+	if x.calm && len(m.waiting) > 0 && len(m.open) == 0 && m.due() == math.MaxInt64 && !m.forever() {
+		for _, q := range m.occupied() {
+			for _, k := range q.lanes {
+				x.logf("%q door %v, limit %v: %+v %v claimed %d claim %v in %v first %v", q.s.name, q.door, q.limit != nil, k.key, k.tickets[0].cost, k.claimed, q.claim == k, q.at, m.first(q) == k)
+			}
+		}
+		x.fatalf("nobody goes, and nothing is waited for")
 	}
 	if snap.Waiting != len(m.waiting) || snap.InFlight != len(m.open) {
 		x.fatalf("%d waiting, %d in flight; want %d, %d", snap.Waiting, snap.InFlight, len(m.waiting), len(m.open))

@@ -49,6 +49,9 @@ func (l *Limiter) PauseScope(scope string, p Pause) {
 	}
 	now := l.catchUp()
 	if s.hold(now, p) {
+		if s.queue != nil && s.queue.door != nil {
+			l.look(s.queue.door, now) // the next probe may be due before the end
+		}
 		l.run(now)
 	}
 }

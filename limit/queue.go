@@ -37,8 +37,7 @@ type waiter struct {
 	lost         *waiter // the next in Limiter.lost
 }
 
-// before is the order of two waiters of one tenant, and of different ones with
-// equal tags.
+// before is the order of two waiters of one tenant and class.
 func (t *waiter) before(o *waiter) bool {
 	if t.first != o.first {
 		return t.first
@@ -307,7 +306,11 @@ func (l *Limiter) park(k *lane, st stop, now int64) {
 		}
 	}
 	q.enter(l, k)
-	if q.first() == k {
+	switch {
+	case q.first() != k:
+	case st.at == never: // it was behind others, and may not be any more
+		l.lookAt(q, now)
+	default:
 		l.lookAt(q, st.at)
 	}
 }

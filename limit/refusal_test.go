@@ -38,6 +38,13 @@ func stateOf(l *Limiter) state {
 	return s
 }
 
+// inLine lets a call wait that nobody holds a ticket of.
+func inLine(l *Limiter, tokens int64) {
+	l.lock()
+	defer l.mu.Unlock()
+	l.ask(&Ask{Cost: Cost{Input: tokens}}, true, time.Time{})
+}
+
 // Every refusal: the sentinel, the context's error, every field, the message,
 // and nothing changed. The limiter: 60 requests a minute with a burst of 10 and
 // 600 tokens a minute with a burst of 100, of which 10 are left.
@@ -114,16 +121,16 @@ func TestRefusals(t *testing.T) {
 		{name: "paused, and the limit is slower", before: func(l *Limiter) { l.Pause(2 * time.Second) },
 			ask:  try(Cost{Input: 30}),
 			want: Error{Reason: ErrLimited, Dimension: "tpm", Cost: 30, Capacity: 100, Wait: 5 * time.Second}},
-		{name: "behind others", before: func(l *Limiter) { l.Reserve(Cost{Input: 20}); l.Reserve(Cost{Input: 10}) },
+		{name: "behind others", before: func(l *Limiter) { inLine(l, 20); inLine(l, 10) },
 			ask:  try(Cost{Input: 5}),
 			want: Error{Reason: ErrLimited, Dimension: "tpm", Cost: 5, Capacity: 100, Wait: 2500 * time.Millisecond}},
-		{name: "behind others, deadline too near", before: func(l *Limiter) { l.Reserve(Cost{Input: 30}) },
+		{name: "behind others, deadline too near", before: func(l *Limiter) { inLine(l, 30) },
 			ask:  acquire(Cost{Input: 10}, 3*time.Second-1),
 			want: Error{Reason: ErrWaitTooLong, Cause: context.DeadlineExceeded, Dimension: "tpm", Cost: 10, Capacity: 100, Wait: 3 * time.Second},
 			also: context.DeadlineExceeded},
 		{name: "line full", before: func(l *Limiter) {
 			for range 3 {
-				l.Reserve(Cost{Input: 15})
+				inLine(l, 15)
 			}
 		}, ask: reserve(Cost{Input: 5}),
 			want: Error{Reason: ErrQueueFull, Dimension: "line", Cost: 1, Capacity: 3, Wait: 4 * time.Second},

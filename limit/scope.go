@@ -77,7 +77,7 @@ func (o ScopeOptions) check() error {
 }
 
 // configure gives s the limits of a constructor.
-func (s *scope) configure(limits []Limit, now int64, born uint64) error {
+func (s *scope) configure(l *Limiter, limits []Limit, now int64, born uint64) error {
 	for i, lim := range limits {
 		field := fmt.Sprintf("Limits[%d]", i)
 		lim, err := lim.checked(field)
@@ -97,7 +97,7 @@ func (s *scope) configure(limits []Limit, now int64, born uint64) error {
 		if s.find(lim.Name) != nil {
 			return &ConfigError{field + ".Name", lim.Name, "is already used by another limit"}
 		}
-		b := newBound(lim, now)
+		b := newBound(l.share(lim), now)
 		b.conf, b.born = b.cfg, born
 		s.limits = append(s.limits, b)
 	}
@@ -131,7 +131,7 @@ func (l *Limiter) scope(name string) (*scope, error) {
 	}
 	s := &scope{name: name, opt: opt}
 	l.open.seq++
-	if err := s.configure(limits, l.now(), l.open.seq); err != nil {
+	if err := s.configure(l, limits, l.now(), l.open.seq); err != nil {
 		return nil, err
 	}
 	if l.scopes == nil {
@@ -140,6 +140,19 @@ func (l *Limiter) scope(name string) (*scope, error) {
 	l.scopes[name] = s
 	l.rest(s)
 	return s, nil
+}
+
+// share returns a Limit that equals lim, which never changes: that of many
+// tenants is the same, and kept once.
+func (l *Limiter) share(lim Limit) *Limit {
+	for _, old := range l.shared {
+		if old != nil && *old == lim {
+			return old
+		}
+	}
+	l.shared[l.shares%len(l.shared)] = &lim
+	l.shares++
+	return &lim
 }
 
 // use and done stand around everything that needs s to stay.
@@ -290,14 +303,17 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 	switch {
 	case lim.Rate == (Rate{}):
 		if b != nil {
-			q := b.line
+			q, gone := b.line, *b
+			if gone.line = nil; q != nil {
+				q.b = &gone // where b was will be another one
+			}
 			s.limits = slices.DeleteFunc(s.limits, func(b bound) bool { return b.cfg.Name == lim.Name })
 			s.relink()
 			l.scatter(q, now)
 		}
 	case b == nil:
 		l.open.seq++
-		fresh := newBound(lim, now)
+		fresh := newBound(l.share(lim), now)
 		fresh.born = l.open.seq
 		s.limits = append(s.limits, fresh)
 		s.relink()
@@ -308,17 +324,17 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 		b.advance(now)
 		burst, largest := lim.sizes()
 		b.change(now, lim.Rate, burst, largest)
-		b.cfg = &lim
+		b.cfg = l.share(lim)
+		var q *line
 		if unit != lim.Unit {
 			l.open.seq++
 			b.unit, b.born = lim.Unit, l.open.seq
-			q := b.line
-			b.line = nil
-			l.scatter(q, now)
+			q, b.line = b.line, nil
 		}
 		if b.max < most || unit != lim.Unit {
-			l.refuseImpossible(s)
+			l.refuseImpossible(s) // before anybody goes, who could not be charged
 		}
+		l.scatter(q, now)
 	}
 	if lim.Rate != (Rate{}) {
 		if configured {

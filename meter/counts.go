@@ -25,8 +25,8 @@ type Counts struct {
 	Wait   Histogram `json:"-"` // seconds in the line, of admitted calls
 	Header Histogram `json:"-"` // seconds from an attempt's start to its response header
 
-	// What was reserved for what was reported, as a ratio, 1 is exact. Calls
-	// that reported none, or nothing of the kind, are not in it.
+	// The estimate divided by the reported usage, 1 is exact. Calls that
+	// reported none, or nothing of the kind, are left out.
 	InputError  Histogram `json:"-"`
 	OutputError Histogram `json:"-"`
 }
@@ -130,9 +130,9 @@ func (h Histogram) clone() Histogram {
 	return h
 }
 
-// Bounds of the histograms. Those of durations and tokens are the ones that the
-// GenAI conventions of OpenTelemetry advise, so that dashboards fit; those of
-// waits reach from a wake-up of the runtime to a quarter of an hour.
+// Bounds of the histograms. For durations and tokens they are those of the GenAI
+// conventions of OpenTelemetry, so that dashboards fit. For waits they reach from a
+// wake-up of the runtime to a quarter of an hour.
 var (
 	waitBounds     = []float64{.001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900}
 	durationBounds = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}

@@ -12,10 +12,10 @@
 //
 // # The promise
 //
-// Every event is counted once, in whole numbers. Memory is bounded whatever the
-// names of tenants and scopes are: the heaviest have a series of their own, all
-// others share one, called [Rest]. No number stands for "unknown": what is not
-// known is absent, or has a flag beside it.
+// Every event is counted once, in whole numbers. Memory is bounded for any names of
+// tenants and scopes: the heaviest have a series of their own, all others share
+// one, called [Rest]. No number stands for "unknown": an unknown value is absent, or
+// has a flag beside it.
 //
 // # The refusal
 //

@@ -139,7 +139,7 @@ func (m *Meter) lock() time.Duration {
 	return m.now
 }
 
-// paced is how long somebody has waited at instant at, in all, whatever for.
+// paced is how long somebody has waited at instant at, in all and in any line.
 func (m *Meter) paced(at time.Duration) time.Duration {
 	if m.waiters == 0 {
 		return m.pacing

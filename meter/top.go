@@ -12,13 +12,12 @@ const Rest = "(rest)"
 // top gives the heaviest names a series each and the others one together.
 //
 // A name that comes while there is room gets a series at once. After that the
-// names outside compete: at most as many as there are series are watched, the
-// lightest gives way to a new one and hands its weight on, which is the
-// space-saving sketch of Metwally, Agrawal and El Abbadi (ICDT 2005). Once in
-// reviewEvery the heaviest outside takes the place of the lightest inside, if it
-// weighs more than twice as much: less would let two of equal weight change
-// places for ever. Weights are halved at each review, so that the past counts
-// less.
+// names outside compete. As many of them are watched as there are series. A new name
+// takes the place of the lightest and inherits its weight: the space-saving sketch
+// of Metwally, Agrawal and El Abbadi (ICDT 2005). Once in reviewEvery the heaviest
+// outside takes the place of the lightest inside, if it weighs more than twice as
+// much. With less, two of equal weight would change places for ever. Weights are
+// halved at each review, so that the past counts less.
 //
 // A series that ends takes its sums with it. Adding them to the rest would show
 // as a jump in its rate, of events that are long past.
@@ -153,7 +152,7 @@ func (m *member) series() Series {
 	return Series{Name: m.name, Waiting: m.waiting, InFlight: m.flight, Counts: m.counts.clone()}
 }
 
-// A Series is the sums of one budget, scope or tenant, and what it has under way.
+// A Series is the sums of one budget, scope or tenant, with its calls under way.
 type Series struct {
 	Name     string `json:"name"`
 	Waiting  int64  `json:"waiting"`  // calls in the line now

@@ -31,9 +31,9 @@ type Options struct {
 	// none. Never return a key.
 	Tenant func(*http.Request) string
 
-	// Call, Change and Refusal are the levels of a line for each call, of a
-	// pause or a changed limit, and of a call that the limiter refused. Nil is
-	// Debug, Info and Warn.
+	// Call is the level of the line of each call; nil is Debug. Change is that of
+	// a pause or a changed limit; nil is Info. Refusal is that of a call that the
+	// limiter refused; nil is Warn.
 	Call, Change, Refusal slog.Leveler
 }
 

@@ -25,9 +25,9 @@ var rooms = []struct {
 	{"estimate/tiktoken", []string{"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader/"}, "the one place that knows vocabularies"},
 	{"estimate/internal/fit", []string{"estimate", "estimate/tiktoken", "github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"}, "fits the weights; linked into no program"},
 	{"headers", []string{"internal/retryafter", "github.com/dunglas/httpsfv"}, "values from fields; what they do to credit is decided elsewhere"},
-	{"usage", []string{"internal/refusal"}, "numbers from bytes"},
+	{"usage", []string{"internal/refusal", "internal/packed"}, "numbers from bytes"},
 	{"retry", []string{"internal/refusal", "internal/neterr", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
-	{"profile", []string{"estimate", "limit"}, "data about providers; a law is a shape of a meter"},
+	{"profile", []string{"estimate", "headers", "limit"}, "data about providers: what they charge, how their header fields are read; a law is a shape of a meter"},
 	{"law", []string{"limit", "profile"}, "evidence of answers as plain values; the profile only for the replay of recordings"},
 	{"budget", []string{"limit", "estimate", "headers", "usage", "profile"}, "decides about credit and knows no request and no response"},
 	{"transport", []string{"budget", "limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal", "internal/neterr"}, "connects the rooms"},
@@ -40,11 +40,13 @@ var rooms = []struct {
 	{"shadow", []string{"limit"}, "a ledger that decides on paper; what sends the calls is not its business"},
 	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
 	{"internal/neterr", nil, "a leaf: the one reading of a round trip's errors"},
-	{"internal/refusal", []string{"headers"}, "the one reading of a refused response"},
+	{"internal/refusal", []string{"headers", "internal/retryafter"}, "the one reading of a refused response; waits in bodies are read as those of fields are"},
+	{"internal/packed", []string{"github.com/andybalholm/brotli", "github.com/klauspost/compress/zstd"}, "a leaf: bounded unpacking, and the one importer of its decoders"},
 	{"providertest", nil, "shares no code with what it is to contradict"},
+	{"internal/batchfile", nil, "file formats, for the command and the example; opens and sends nothing"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"meter", "debug", "record", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"internal/batchfile", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {

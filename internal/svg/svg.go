@@ -13,9 +13,9 @@ import (
 // A Canvas collects a picture. Lengths are in pixels.
 type Canvas struct{ b strings.Builder }
 
-// style has a colour for each class in both schemes. Series are told apart also
-// by those who do not see red and green, after Okabe and Ito, and stand out from
-// their background by 3 to 1; text does by 4.5 to 1.
+// style has a colour for each class in both schemes. The colours of series follow
+// Okabe and Ito, so that people who do not see red and green can tell them apart.
+// Series have a contrast of 3 to 1 with their background, text one of 4.5 to 1.
 const style = `
 text{fill:#222}.soft{fill:#555}.bg{fill:#fff}.grid{stroke:#e2e2e2}.axis{stroke:#222}
 .f0{fill:#b97a00}.f1{fill:#2f8fcb}.f2{fill:#00805d}.f3{fill:#927600}.f4{fill:#b4558a}.f5{fill:#005a9c}.f6{fill:#000}.f7{fill:#b3261e}
@@ -27,8 +27,8 @@ text{fill:#e8eaed}.soft{fill:#b0b7c0}.bg{fill:#14171b}.grid{stroke:#343a42}.axis
 }
 `
 
-// New starts a picture. The title names it, desc says what is to be seen, both
-// for whoever cannot see it.
+// New starts a picture. The title names it and desc describes it, for people who
+// cannot see it.
 func New(w, h int, title, desc string) *Canvas {
 	c := &Canvas{}
 	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title desc" font-family="Helvetica, Arial, sans-serif" font-size="12">`+"\n", w, h, w, h)

@@ -1,10 +1,11 @@
-// Package limittest holds the promises of a limiter as a suite of tests, to be
-// run on anything that claims to be one: the limiter of package limit, or one
+// Package limittest holds the promises of a [limit.Ledger] as a suite of tests, to
+// be run on anything that claims to be one: the limiter of package limit, or one
 // whose ledger lives elsewhere.
 //
-// What it promises: a limiter that passes admits no more than its limits allow
+// What it promises: a ledger that passes admits no more than its limits allow
 // and all that they allow, in order, refuses in time and without a trace, and
-// gives back exactly what was not used. What it refuses: to pass without having
+// gives back exactly what was not used; and it keeps scopes, tenants, classes and
+// pauses apart. What it refuses: to pass without having
 // run anything, and to judge by the wall clock. An implementation whose clock
 // cannot be moved by the test says by how much its instants may be off, and
 // gets that much room and no more.

@@ -12,32 +12,21 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// A Limiter is what the suite asks of an implementation. The meanings, and the
-// errors, are those of [limit.Limiter].
-type Limiter interface {
-	Acquire(context.Context, limit.Cost) (Reservation, error)
-	TryAcquire(limit.Cost) (Reservation, error)
-	Pause(time.Duration)
-	SetLimit(limit.Limit) error
+// ledger is the limit.Ledger under test, with shorthands for the root scope and
+// the common tenant.
+type ledger struct{ limit.Ledger }
+
+func (l ledger) Acquire(ctx context.Context, c limit.Cost) (limit.Reservation, error) {
+	return l.Admit(ctx, limit.Ask{Cost: c})
 }
 
-// A Reservation is an admitted cost with one end, as [limit.Reservation].
-type Reservation interface {
-	Settle(actual limit.Cost)
-	Keep()
-	Return()
+func (l ledger) TryAcquire(c limit.Cost) (limit.Reservation, error) {
+	return l.TryAdmit(limit.Ask{Cost: c})
 }
 
-// Of makes a [*limit.Limiter] a Limiter.
-func Of(l *limit.Limiter) Limiter { return local{l} }
+func (l ledger) Pause(d time.Duration) { l.PauseScope("", limit.Pause{For: d}) }
 
-type local struct{ *limit.Limiter }
-
-func (l local) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
-	return l.Limiter.Acquire(ctx, c)
-}
-
-func (l local) TryAcquire(c limit.Cost) (Reservation, error) { return l.Limiter.TryAcquire(c) }
+func (l ledger) SetLimit(lim limit.Limit) error { return l.SetScopeLimit("", lim) }
 
 // Time says how time passes for an implementation.
 type Time struct {
@@ -62,9 +51,10 @@ func WallTime(slack time.Duration) Time {
 	return Time{Sleep: time.Sleep, Settled: func() { time.Sleep(slack) }, Slack: slack}
 }
 
-// Run runs every promise as a subtest on a limiter that open makes anew. It
+// Run runs every promise as a subtest on a ledger that open makes anew, with the
+// limits and options of the root scope. It
 // fails if none ran, as when a -run pattern names none of them.
-func Run(t *testing.T, open func(t *testing.T, o limit.Options) Limiter, clock Time) {
+func Run(t *testing.T, open func(t *testing.T, o limit.Options) limit.Ledger, clock Time) {
 	t.Helper()
 	ran := 0
 	for _, p := range promises {
@@ -75,7 +65,7 @@ func Run(t *testing.T, open func(t *testing.T, o limit.Options) Limiter, clock T
 				in = func(t *testing.T, f func(*testing.T)) { f(t) }
 			}
 			in(t, func(t *testing.T) {
-				s := &script{clock: clock, open: func(o limit.Options) Limiter { return open(t, o) }}
+				s := &script{clock: clock, open: func(o limit.Options) limit.Ledger { return open(t, o) }}
 				s.run(p)
 				for _, fault := range s.faults {
 					t.Error(fault)
@@ -100,11 +90,12 @@ type promise struct {
 // A script plays one promise and notes what was broken. It does not know of
 // testing.T, so that the suite can be tried on limiters that are wrong.
 type script struct {
-	clock  Time
-	open   func(limit.Options) Limiter
-	checks int
-	faults []string
-	start  time.Time
+	clock   Time
+	open    func(limit.Options) limit.Ledger
+	checks  int
+	faults  []string
+	waiters []*waiter
+	start   time.Time
 }
 
 func (s *script) run(p promise) {
@@ -115,6 +106,11 @@ func (s *script) run(p promise) {
 		p.keep(s)
 	}()
 	<-done
+	for _, w := range s.waiters { // those that a fatal fault left behind
+		s.clock.Settled()
+		w.stop()
+		<-w.done
+	}
 }
 
 // check notes a fault unless ok.
@@ -135,45 +131,67 @@ func (s *script) must(ok bool, format string, args ...any) {
 	}
 }
 
-func (s *script) limiter(o limit.Options) Limiter {
+func (s *script) limiter(o limit.Options) ledger {
 	l := s.open(o)
 	s.start = time.Now()
-	return l
+	return ledger{l}
 }
 
 func (s *script) since() time.Duration { return time.Since(s.start) }
 
 // take is TryAcquire of a cost that must be there.
-func (s *script) take(l Limiter, c limit.Cost) Reservation {
-	r, err := l.TryAcquire(c)
-	s.must(err == nil, "%v was refused: %v", c, err)
+func (s *script) take(l ledger, c limit.Cost) limit.Reservation {
+	return s.takeAs(l, limit.Ask{Cost: c})
+}
+
+// takeAs is take for any ask.
+func (s *script) takeAs(l ledger, a limit.Ask) limit.Reservation {
+	r, err := l.TryAdmit(a)
+	s.must(err == nil, "%+v was refused: %v", a, err)
 	return r
 }
 
-// A waiter is an Acquire in a goroutine of its own.
+// A waiter is an Admit in a goroutine of its own.
 type waiter struct {
 	done chan struct{}
 	at   time.Duration
-	r    Reservation
+	r    limit.Reservation
 	err  error
 	stop context.CancelFunc
 }
 
 // wait starts a waiter and returns when it stands in line, or is through.
-func (s *script) wait(l Limiter, c limit.Cost, timeout time.Duration) *waiter {
+func (s *script) wait(l ledger, c limit.Cost, timeout time.Duration) *waiter {
+	return s.waitAs(l, limit.Ask{Cost: c}, timeout)
+}
+
+func (s *script) waitAs(l ledger, a limit.Ask, timeout time.Duration) *waiter {
 	ctx, stop := context.WithCancel(context.Background())
 	if timeout > 0 {
 		ctx, stop = context.WithTimeout(context.Background(), timeout)
 	}
 	w := &waiter{done: make(chan struct{}), stop: stop}
+	s.waiters = append(s.waiters, w)
 	go func() {
 		defer close(w.done)
 		defer stop()
-		w.r, w.err = l.Acquire(ctx, c)
+		w.r, w.err = l.Admit(ctx, a)
 		w.at = s.since()
 	}()
 	s.clock.Settled()
 	return w
+}
+
+// end waits for all, and gives up those who still wait after d.
+func (s *script) end(d time.Duration, all ...*waiter) {
+	for _, w := range all {
+		for w.waiting() && s.since() < d {
+			s.clock.Sleep(10 * time.Millisecond)
+		}
+		s.clock.Settled()
+		w.stop()
+		<-w.done
+	}
 }
 
 // waiting reports whether w is still in line.

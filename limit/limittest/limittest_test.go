@@ -10,12 +10,14 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-func open(t *testing.T, o limit.Options) Limiter {
+func open(t *testing.T, o limit.Options) limit.Ledger { return local(t, o) }
+
+func local(t *testing.T, o limit.Options) *limit.Limiter {
 	l, err := limit.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(l)
+	return l
 }
 
 // The limiter of package limit keeps every promise, to the nanosecond.
@@ -31,7 +33,7 @@ func TestRemoteLimiter(t *testing.T) {
 	for _, p := range promises {
 		t.Run(strings.ReplaceAll(p.name, " ", "_"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{clock: clock, open: func(o limit.Options) Limiter { return remote{open(t, o)} }}
+				s := &script{clock: clock, open: func(o limit.Options) limit.Ledger { return remote{local(t, o)} }}
 				s.run(p)
 				for _, fault := range s.faults {
 					t.Error(fault)
@@ -41,41 +43,50 @@ func TestRemoteLimiter(t *testing.T) {
 	}
 }
 
-type remote struct{ Limiter }
+type remote struct{ *limit.Limiter }
 
 func trip() { time.Sleep(1500 * time.Microsecond) }
 
-func (l remote) TryAcquire(c limit.Cost) (Reservation, error) {
+func (l remote) TryAdmit(a limit.Ask) (limit.Reservation, error) {
 	trip()
 	defer trip()
-	return l.Limiter.TryAcquire(c)
+	return l.Limiter.TryAdmit(a)
 }
 
-func (l remote) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
+func (l remote) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
 	trip()
 	defer trip()
-	return l.Limiter.Acquire(ctx, c)
+	return l.Limiter.Admit(ctx, a)
 }
 
-// A broken limiter is one whose fault the suite must find. The name of the
-// promise that it breaks is part of its name.
+// A broken limiter is one whose fault the suite must find.
 func TestBrokenLimiters(t *testing.T) {
 	for _, broken := range []struct {
 		promise string
-		make    func(l *limit.Limiter) Limiter
+		make    func(l *limit.Limiter) limit.Ledger
 	}{
-		{"a burst and no more", func(l *limit.Limiter) Limiter { return generous{local{l}} }},
-		{"a burst under contention", func(l *limit.Limiter) Limiter { return generous{local{l}} }},
-		{"returned is as if never taken", func(l *limit.Limiter) Limiter { return forgetful{local{l}} }},
-		{"a refund lets the head go", func(l *limit.Limiter) Limiter { return polling{local{l}} }},
-		{"a cancelled waiter leaves no trace", func(l *limit.Limiter) Limiter { return burning{local{l}} }},
-		{"first come first served", func(l *limit.Limiter) Limiter { return overtaking{local{l}} }},
-		{"settled once", func(l *limit.Limiter) Limiter { return twice{local{l}} }},
-		{"a pause is kept", func(l *limit.Limiter) Limiter { return hasty{local{l}} }},
-		{"debt is paid off", func(l *limit.Limiter) Limiter { return forgiving{local{l}} }},
-		{"a deadline too near is refused at once", func(l *limit.Limiter) Limiter { return patient{local{l}} }},
-		{"an ended context gets nothing", func(l *limit.Limiter) Limiter { return deaf{local{l}} }},
-		{"at most the burst and the rate in any window", func(l *limit.Limiter) Limiter { return generous{local{l}} }},
+		{"a burst and no more", func(l *limit.Limiter) limit.Ledger { return generous{l} }},
+		{"a burst under contention", func(l *limit.Limiter) limit.Ledger { return generous{l} }},
+		{"returned is as if never taken", func(l *limit.Limiter) limit.Ledger { return forgetful{l} }},
+		{"a refund lets the head go", func(l *limit.Limiter) limit.Ledger { return polling{l} }},
+		{"a cancelled waiter leaves no trace", func(l *limit.Limiter) limit.Ledger { return burning{l} }},
+		{"first come first served", func(l *limit.Limiter) limit.Ledger { return overtaking{l} }},
+		{"settled once", func(l *limit.Limiter) limit.Ledger { return twice{l} }},
+		{"a pause is kept", func(l *limit.Limiter) limit.Ledger { return hasty{l} }},
+		{"debt is paid off", func(l *limit.Limiter) limit.Ledger { return forgiving{l} }},
+		{"a deadline too near is refused at once", func(l *limit.Limiter) limit.Ledger { return patient{l} }},
+		{"an ended context gets nothing", func(l *limit.Limiter) limit.Ledger { return deaf{l} }},
+		{"at most the burst and the rate in any window", func(l *limit.Limiter) limit.Ledger { return generous{l} }},
+		{"a call takes from its whole path", func(l *limit.Limiter) limit.Ledger { return rootOnly{l} }},
+		{"a refusal in one scope spends nothing in another", func(l *limit.Limiter) limit.Ledger { return stepwise{l} }},
+		{"a pause holds its scope and no other", func(l *limit.Limiter) limit.Ledger { return pausesAll{l} }},
+		{"one probe at a time goes after the ceiling", func(l *limit.Limiter) limit.Ledger { return opening{l} }},
+		{"tenants share by weight", func(l *limit.Limiter) limit.Ledger { return oneTenant{l} }},
+		{"interactive before batch, and batch gets its floor", func(l *limit.Limiter) limit.Ledger { return oneClass{l} }},
+		{"a call that goes first is before the others of its tenant", func(l *limit.Limiter) limit.Ledger { return lastNotFirst{l} }},
+		{"those ahead are priced at what they will probably cost", func(l *limit.Limiter) limit.Ledger { return pessimistic{l} }},
+		{"what is in force leaves what is configured", func(l *limit.Limiter) limit.Ledger { return overwriting{l} }},
+		{"the cause of a context is found", func(l *limit.Limiter) limit.Ledger { return causeless{l} }},
 	} {
 		t.Run(strings.ReplaceAll(broken.promise, " ", "_"), func(t *testing.T) {
 			found := false
@@ -85,13 +96,7 @@ func TestBrokenLimiters(t *testing.T) {
 				}
 				found = true
 				FakeTime.In(t, func(t *testing.T) {
-					s := &script{clock: FakeTime, open: func(o limit.Options) Limiter {
-						l, err := limit.New(o)
-						if err != nil {
-							t.Fatal(err)
-						}
-						return broken.make(l)
-					}}
+					s := &script{clock: FakeTime, open: func(o limit.Options) limit.Ledger { return broken.make(local(t, o)) }}
 					s.run(p)
 					if len(s.faults) == 0 {
 						t.Errorf("%T passed", broken.make(nil))
@@ -105,36 +110,61 @@ func TestBrokenLimiters(t *testing.T) {
 	}
 }
 
-// generous charges half.
-type generous struct{ local }
-
-func (l generous) TryAcquire(c limit.Cost) (Reservation, error) {
-	c.Input /= 2
-	return l.local.TryAcquire(c)
+// holder ends a reservation in another way than it should.
+type holder struct {
+	r      limit.Reservation
+	settle func(r limit.Reservation, actual limit.Cost)
+	back   func(r limit.Reservation)
 }
 
-func (l generous) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
-	c.Input /= 2
-	return l.local.Acquire(ctx, c)
+func (h holder) Settle(_ uint64, actual limit.Cost) {
+	if h.settle == nil {
+		h.r.Settle(actual)
+		return
+	}
+	h.settle(h.r, actual)
+}
+func (h holder) Keep(uint64) { h.r.Keep() }
+func (h holder) Return(uint64) {
+	if h.back == nil {
+		h.r.Return()
+		return
+	}
+	h.back(h.r)
+}
+func (h holder) Cost(uint64) limit.Cost { return h.r.Cost() }
+func (h holder) Sent(uint64)            { h.r.Sent() }
+func (h holder) Lower(_ uint64, scope, name string, remaining int64, own limit.Cost) bool {
+	return h.r.LowerIn(scope, name, remaining, own)
+}
+
+// generous charges half.
+type generous struct{ *limit.Limiter }
+
+func (l generous) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	a.Cost.Input /= 2
+	return l.Limiter.TryAdmit(a)
+}
+
+func (l generous) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	a.Cost.Input /= 2
+	return l.Limiter.Admit(ctx, a)
 }
 
 // forgetful keeps what is returned.
-type forgetful struct{ local }
-type kept struct{ Reservation }
+type forgetful struct{ *limit.Limiter }
 
-func (k kept) Return() { k.Keep() }
-
-func (l forgetful) TryAcquire(c limit.Cost) (Reservation, error) {
-	r, err := l.local.TryAcquire(c)
-	return kept{r}, err
+func (l forgetful) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	r, err := l.Limiter.TryAdmit(a)
+	return limit.Hold(holder{r: r, back: limit.Reservation.Keep}, 0), err
 }
 
 // polling sleeps for the wait it was named, whatever happens meanwhile.
-type polling struct{ local }
+type polling struct{ *limit.Limiter }
 
-func (l polling) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
+func (l polling) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
 	for {
-		r, err := l.local.TryAcquire(c)
+		r, err := l.TryAdmit(a)
 		e, refused := err.(*limit.Error)
 		if !refused {
 			return r, err
@@ -144,22 +174,22 @@ func (l polling) Acquire(ctx context.Context, c limit.Cost) (Reservation, error)
 }
 
 // burning charges for a wait that was given up.
-type burning struct{ local }
+type burning struct{ *limit.Limiter }
 
-func (l burning) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
-	r, err := l.local.Acquire(context.WithoutCancel(ctx), c)
+func (l burning) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	r, err := l.Limiter.Admit(context.WithoutCancel(ctx), a)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return limit.Reservation{}, ctx.Err()
 	}
 	return r, err
 }
 
 // overtaking has no line.
-type overtaking struct{ local }
+type overtaking struct{ *limit.Limiter }
 
-func (l overtaking) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
+func (l overtaking) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
 	for {
-		if r, err := l.local.TryAcquire(c); err == nil {
+		if r, err := l.TryAdmit(a); err == nil {
 			return r, nil
 		}
 		time.Sleep(time.Millisecond)
@@ -167,53 +197,44 @@ func (l overtaking) Acquire(ctx context.Context, c limit.Cost) (Reservation, err
 }
 
 // twice gives back at every end, not only at the first: here, all there is.
-type twice struct{ local }
-type again struct {
-	Reservation
-	l     local
-	ended *bool
-}
+type twice struct{ *limit.Limiter }
 
-func (a again) Settle(actual limit.Cost) {
-	if *a.ended {
-		a.l.SetLimit(limit.Limit{Name: "tokens"})
-	}
-	*a.ended = true
-	a.Reservation.Settle(actual)
-}
-
-func (l twice) TryAcquire(c limit.Cost) (Reservation, error) {
-	r, err := l.local.TryAcquire(c)
-	return again{r, l.local, new(bool)}, err
+func (l twice) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	r, err := l.Limiter.TryAdmit(a)
+	ended := false
+	return limit.Hold(holder{r: r, settle: func(r limit.Reservation, actual limit.Cost) {
+		if ended {
+			l.SetLimit(limit.Limit{Name: "tokens"})
+		}
+		ended = true
+		r.Settle(actual)
+	}}, 0), err
 }
 
 // hasty halves every pause.
-type hasty struct{ local }
+type hasty struct{ *limit.Limiter }
 
-func (l hasty) Pause(d time.Duration) { l.local.Pause(d / 2) }
+func (l hasty) PauseScope(scope string, p limit.Pause) {
+	p.For /= 2
+	l.Limiter.PauseScope(scope, p)
+}
 
 // forgiving never charges more than was reserved.
-type forgiving struct{ local }
-type capped struct {
-	Reservation
-	c limit.Cost
-}
+type forgiving struct{ *limit.Limiter }
 
-func (r capped) Settle(actual limit.Cost) {
-	actual.Input = min(actual.Input, r.c.Input)
-	r.Reservation.Settle(actual)
-}
-
-func (l forgiving) TryAcquire(c limit.Cost) (Reservation, error) {
-	r, err := l.local.TryAcquire(c)
-	return capped{r, c}, err
+func (l forgiving) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	r, err := l.Limiter.TryAdmit(a)
+	return limit.Hold(holder{r: r, settle: func(r limit.Reservation, actual limit.Cost) {
+		actual.Input = min(actual.Input, a.Cost.Input)
+		r.Settle(actual)
+	}}, 0), err
 }
 
 // patient waits for the deadline to pass.
-type patient struct{ local }
+type patient struct{ *limit.Limiter }
 
-func (l patient) Acquire(ctx context.Context, c limit.Cost) (Reservation, error) {
-	r, err := l.local.Acquire(ctx, c)
+func (l patient) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	r, err := l.Limiter.Admit(ctx, a)
 	if err != nil {
 		<-ctx.Done()
 	}
@@ -221,8 +242,87 @@ func (l patient) Acquire(ctx context.Context, c limit.Cost) (Reservation, error)
 }
 
 // deaf does not look at its context.
-type deaf struct{ local }
+type deaf struct{ *limit.Limiter }
 
-func (l deaf) Acquire(_ context.Context, c limit.Cost) (Reservation, error) {
-	return l.local.TryAcquire(c)
+func (l deaf) Admit(_ context.Context, a limit.Ask) (limit.Reservation, error) {
+	return l.TryAdmit(a)
+}
+
+// rootOnly forgets the scopes.
+type rootOnly struct{ *limit.Limiter }
+
+func (l rootOnly) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	return l.Limiter.TryAdmit(limit.Ask{Cost: a.Cost})
+}
+
+// stepwise takes from the root first, and keeps that if another scope refuses.
+type stepwise struct{ *limit.Limiter }
+
+func (l stepwise) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	if len(a.Scopes) > 0 {
+		l.Limiter.Allow(a.Cost)
+	}
+	return l.Limiter.TryAdmit(a)
+}
+
+// pausesAll pauses the root whatever the scope.
+type pausesAll struct{ *limit.Limiter }
+
+func (l pausesAll) PauseScope(_ string, p limit.Pause) { l.Limiter.PauseScope("", p) }
+
+// opening ends a pause for all at its ceiling.
+type opening struct{ *limit.Limiter }
+
+func (l opening) PauseScope(scope string, p limit.Pause) {
+	l.Limiter.PauseScope(scope, limit.Pause{For: p.ProbeAfter})
+}
+
+// oneTenant has one line for all.
+type oneTenant struct{ *limit.Limiter }
+
+func (l oneTenant) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	a.Tenant = ""
+	return l.Limiter.Admit(ctx, a)
+}
+
+// oneClass has no priorities.
+type oneClass struct{ *limit.Limiter }
+
+func (l oneClass) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	a.Class = limit.Interactive
+	return l.Limiter.Admit(ctx, a)
+}
+
+// lastNotFirst lets nobody go first.
+type lastNotFirst struct{ *limit.Limiter }
+
+func (l lastNotFirst) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	a.First = false
+	return l.Limiter.Admit(ctx, a)
+}
+
+// pessimistic prices those ahead at what they reserve.
+type pessimistic struct{ *limit.Limiter }
+
+func (l pessimistic) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	a.Likely = limit.Cost{}
+	return l.Limiter.Admit(ctx, a)
+}
+
+// overwriting takes what is in force for what is configured.
+type overwriting struct{ *limit.Limiter }
+
+func (l overwriting) EnforceScopeLimit(scope string, lim limit.Limit) error {
+	return l.SetScopeLimit(scope, lim)
+}
+
+// causeless hides the cause of a context.
+type causeless struct{ *limit.Limiter }
+
+func (l causeless) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	r, err := l.Limiter.Admit(ctx, a)
+	if err != nil {
+		err = limit.ErrCanceled
+	}
+	return r, err
 }

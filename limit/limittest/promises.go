@@ -18,7 +18,9 @@ func tokensPer(r limit.Rate, burst int64, empty bool) limit.Options {
 	return limit.Options{Limits: []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: r, Burst: burst, Empty: empty}}}
 }
 
-var promises = []promise{
+var promises = append(rootPromises, scopePromises...)
+
+var rootPromises = []promise{
 	{"a burst and no more", func(s *script) {
 		l := s.limiter(tokensPer(limit.PerHour(1), 3, false))
 		for range 3 {
