@@ -46,7 +46,7 @@ var rooms = []struct {
 	{"internal/batchfile", nil, "file formats, for the command and the example; opens and sends nothing"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"internal/batchfile", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"internal/batchfile", "meter", "debug", "record", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {
