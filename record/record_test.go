@@ -214,6 +214,25 @@ func TestPicturesAreWhole(t *testing.T) {
 	})
 }
 
+// Any bytes are read or refused, and what is read can be drawn.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"t":1,"kind":"answer","status":429,"took":5}` + "\n" + `{"t":9223372036854775807,"kind":"return","status":200,"took":-9}` + "\n"))
+	f.Add([]byte(`{"t":1,"kind":"usage","input":9223372036854775807,"output":1}` + "\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		events, err := record.Read(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		var svg bytes.Buffer
+		if err := record.Draw(&svg, record.Options{Tokens: 1}, record.Run{Name: "x", Events: events}); err != nil {
+			t.Fatal(err)
+		}
+		if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || len(text) > 1<<20+len(b)*200 {
+			t.Errorf("%d bytes of picture", len(text))
+		}
+	})
+}
+
 func Example() {
 	provider, err := providertest.New(providertest.Options{Output: providertest.Constant(7)})
 	if err != nil {

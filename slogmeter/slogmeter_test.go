@@ -53,7 +53,7 @@ func logger(w io.Writer, level slog.Level) *slog.Logger {
 	}}))
 }
 
-// Each level has what it should, and no line has anything of the request.
+// Each level has its lines, and no line has anything of the request.
 func TestLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for level, want := range map[slog.Level]string{
