@@ -214,7 +214,7 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	}
 	p := m.charts.present()
 	p.Queued++
-	p.Waiting = max(p.Waiting, m.waiters)
+	p.Waiting = max(p.Waiting, m.waiters-1) // it may not have to wait itself
 }
 
 // each yields the series that count a call.
@@ -254,6 +254,9 @@ func (m *Meter) granted(r *http.Request, wait time.Duration) {
 	c := m.calls[r]
 	if c == nil || c.admitted {
 		return
+	}
+	if wait >= time.Millisecond { // else it passed through
+		m.charts.present().Waiting = max(m.charts.present().Waiting, m.waiters)
 	}
 	m.leave(c)
 	c.admitted = true
