@@ -31,11 +31,12 @@ type view struct {
 type tile struct{ Name, Value, Note string }
 
 type scope struct {
-	Name   string
-	Limits []gauge
-	Flight string
-	Pause  string // "" if there is none
-	Left   string // headroom as the provider states it
+	Name    string
+	Limits  []gauge
+	Flight  string
+	Waiting string // "" if nobody waits
+	Pause   string // "" if there is none
+	Left    string // headroom as the provider states it
 }
 
 type gauge struct {
@@ -132,6 +133,9 @@ func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 		out.Name += " / " + s.Name
 	}
 	out.Flight = meter.Number(s.InFlight)
+	if s.Waiting > 0 {
+		out.Waiting = fmt.Sprintf("%s wait, the first for %s", meter.Number(s.Waiting), meter.Short(s.Oldest))
+	}
 	if s.MaxInFlight > 0 {
 		out.Flight += " of " + meter.Number(s.MaxInFlight)
 	}

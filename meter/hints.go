@@ -12,6 +12,9 @@ func hints(budgets []Budget, tenants []Series) []string {
 			out = append(out, fmt.Sprintf("%s: calls seem to be charged by the rule %q, and not by %q as configured. Set the right Provider, or Charge, or FollowRule.", b.Name, b.Rule[1], b.Rule[0]))
 		}
 		for _, s := range b.Scopes {
+			if s.Degraded != "" {
+				out = append(out, fmt.Sprintf("%s is degraded: %s.", scopeName(s), s.Degraded))
+			}
 			for _, l := range s.Limits {
 				if l.Wanted > 0 && l.N < l.Wanted-l.Wanted/20 {
 					text := fmt.Sprintf("%s: %s is %s now, and %s was configured.", scopeName(s), l.Name, Number(l.N), Number(l.Wanted))

@@ -33,6 +33,7 @@ func TestHintsNameTheFault(t *testing.T) {
 			[]string{`openai: calls seem to be charged by the rule "estimate", and not by "actual"`, "openai: tpm is 190,000 now, and 300,000 was configured. After 5 refusals (429) it was cut; the charge rule"}},
 		{"a header that states less", budget(func(b *Budget) { b.Scopes[0].Limits[0].N = 1000 }), nil, []string{"openai: tpm is 1,000 now, and 300,000 was configured. An answer's header"}},
 		{"a learned limit", budget(func(b *Budget) { b.Scopes[0].Limits[0].Wanted = 0 }), nil, nil},
+		{"a store that is away", budget(func(b *Budget) { b.Scopes[0].Degraded = "the store is away, a third is kept to" }), nil, []string{"openai is degraded: the store is away, a third is kept to."}},
 		{"no usage", budget(func(b *Budget) { b.Reported = 3 }), nil, []string{"openai: only 3 of 100 answers"}},
 		{"a heavy tenant", nil, tenants(900, 50), []string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls`}},
 		{"a heavy tenant that nobody waits behind", nil, tenants(900, 5), nil},

@@ -229,6 +229,7 @@ func (t *table) state(all []Scope) {
 	scope("tripmeter.in_flight", "{call}", "Calls under way now.", func(s *Scope) float64 { return float64(s.InFlight) })
 	scope("tripmeter.in_flight.limit", "{call}", "How many may be under way; 0 is any number.", func(s *Scope) float64 { return float64(s.MaxInFlight) })
 	scope("tripmeter.paused", "1", "Whether a pause holds the scope now, 0 or 1.", func(s *Scope) float64 { return flag(s.Pause != nil) })
+	scope("tripmeter.degraded", "1", "Whether the limits are not kept as they should be, such as when a shared store is away, 0 or 1.", func(s *Scope) float64 { return flag(s.Degraded != "") })
 	limits := func(name, unit, help string, of func(*Limit) float64) {
 		m := t.add(Gauge, name, unit, help, "budget", "scope", "limit", "unit")
 		for _, s := range all {

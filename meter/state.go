@@ -53,7 +53,7 @@ type Waiter struct {
 	Requests int64         `json:"requests"` // its cost
 	Tokens   int64         `json:"tokens"`
 	For      string        `json:"for"`      // what it waits for
-	Expected time.Duration `json:"expected"` // when it goes, from now; about, where tenants share by weight
+	Expected time.Duration `json:"expected"` // when it goes, from now; about, where tenants or several scopes wait
 }
 
 // Read returns the state now, with at most so many who wait, and the seconds of
@@ -137,11 +137,15 @@ func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name
 		}
 	}
 	paused := name
+	asked := func(l *Limit) bool { return l.Waiting > 0 }
+	if !slices.ContainsFunc(scopes, func(s Scope) bool { return slices.ContainsFunc(s.Limits, func(l Limit) bool { return asked(&l) }) }) {
+		asked = func(*Limit) bool { return true } // the line formed since the snapshot
+	}
 	for _, s := range scopes {
 		for i := range s.Limits {
 			l := &s.Limits[i]
 			lacks := l.part(ahead) - l.Credit + l.Debt
-			if lacks <= 0 || l.N <= 0 || l.part(ahead) == 0 {
+			if lacks <= 0 || l.N <= 0 || l.part(ahead) == 0 || !asked(l) {
 				continue
 			}
 			d := float64(lacks) / l.PerSecond()
