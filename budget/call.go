@@ -202,6 +202,9 @@ func (c *Call) Waiting() bool { return c.named }
 // wait is over. After that there is as much as the refused call needs and nothing
 // beyond, for the first in line.
 func (c *Call) Refuse(now time.Time, r Refusal) {
+	if l, ok := c.scope.ledger.(interface{ Refused(limit.Reservation) }); ok && c.holds {
+		l.Refused(c.open) // a ledger on paper counts them
+	}
 	if r.NotRate {
 		c.End(Refused)
 		return

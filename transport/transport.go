@@ -211,9 +211,9 @@ func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
 // Budget is the budget of the Transport, to share it with others.
 func (t *Transport) Budget() *budget.Budget { return t.budget }
 
-// String says what this is, and nothing of what it holds: the base may well
-// carry a key.
-func (t *Transport) String() string { return "tripmeter transport" }
+// String is the state of the budget in words, and nothing else of what t holds:
+// the base may well carry a key.
+func (t *Transport) String() string { return "tripmeter transport: " + t.Snapshot().String() }
 
 // GoString is String, for %#v.
 func (t *Transport) GoString() string { return t.String() }

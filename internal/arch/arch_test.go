@@ -22,6 +22,7 @@ var rooms = []struct {
 	{"limit", nil, "it counts units of anything and is useful alone; a provider's name never appears in it"},
 	{"limit/limittest", []string{"limit"}, "the suite of promises, for every limiter"},
 	{"estimate", nil, "a number from bytes; who charges it is the transport's business"},
+	{"estimate/accuracy", nil, "a report on logs, outside of what a call passes through"},
 	{"estimate/tiktoken", []string{"github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader/"}, "the one place that knows vocabularies"},
 	{"estimate/internal/fit", []string{"estimate", "estimate/tiktoken", "github.com/pkoukk/tiktoken-go", "github.com/pkoukk/tiktoken-go-loader"}, "fits the weights; linked into no program"},
 	{"headers", []string{"internal/retryafter", "github.com/dunglas/httpsfv"}, "values from fields; what they do to credit is decided elsewhere"},
@@ -31,6 +32,13 @@ var rooms = []struct {
 	{"law", []string{"limit", "profile"}, "evidence of answers as plain values; the profile only for the replay of recordings"},
 	{"budget", []string{"limit", "estimate", "headers", "usage", "profile"}, "decides about credit and knows no request and no response"},
 	{"transport", []string{"budget", "limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal", "internal/neterr"}, "connects the rooms"},
+	{"record", []string{"limit", "usage", "transport", "internal/svg"}, "a run, written down and drawn"},
+	{"internal/snippets", nil, "compiles the pages; nothing links it"},
+	{"internal/svg", nil, "a leaf: pictures for light and dark pages"},
+	{"meter", []string{"limit", "profile", "transport"}, "events in, sums out: the one reader of Trace and Snapshot for everything that shows them"},
+	{"debug", []string{"meter"}, "the live page shows what a meter holds"},
+	{"slogmeter", []string{"limit", "transport"}, "the life of calls in a log"},
+	{"shadow", []string{"limit"}, "a ledger that decides on paper; what sends the calls is not its business"},
 	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
 	{"internal/neterr", nil, "a leaf: the one reading of a round trip's errors"},
 	{"internal/refusal", []string{"headers", "internal/retryafter"}, "the one reading of a refused response; waits in bodies are read as those of fields are"},
@@ -39,7 +47,7 @@ var rooms = []struct {
 	{"internal/batchfile", nil, "file formats, for the command and the example; opens and sends nothing"},
 	{"internal/rttest", nil, "the RoundTripper contract, of any transport"},
 	{"internal/arch", nil, "the rules"},
-	{"examples", []string{"internal/batchfile", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
+	{"examples", []string{"internal/batchfile", "meter", "debug", "record", "limit", "estimate", "estimate/tiktoken", "profile", "retry", "transport", "providertest", "examples/"}, "what a user would write, and the provider in the box"},
 }
 
 type pkg struct {
