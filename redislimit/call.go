@@ -44,7 +44,7 @@ const (
 	mostEnds     = 64
 	mostCancels  = 64
 	mostControls = 16
-	steps        = 24 // admissions out of the line, per call
+	steps        = 8 // admissions out of the line, per call
 )
 
 func (c *call) scope(s *scope) {
@@ -99,9 +99,12 @@ func (l *Limiter) build() *call {
 			c.scope(x.scope)
 		}
 	}
-	taken := 0
+	taken, most := 0, l.o.Batch
+	if l.waiting > 0 { // one who joins the line costs some four times as much
+		most = (most + 3) / 4
+	}
 	for _, w := range l.pending {
-		if len(c.asks) == l.o.Batch {
+		if len(c.asks) == most {
 			break
 		}
 		taken++

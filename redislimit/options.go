@@ -64,7 +64,7 @@ type Options struct {
 	Learning time.Duration
 
 	// Batch is how many callers one script call decides for at most; zero means
-	// 64. It bounds how long one call holds the server.
+	// 32. It bounds how long one call holds the server: below 100 microseconds.
 	Batch int
 
 	// Trace has hooks.
@@ -194,7 +194,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Batch == 0 {
-		o.Batch = 64
+		o.Batch = 32
 	}
 	if o.MemberTTL < 2*o.Timeout {
 		return fail("MemberTTL", o.MemberTTL, fmt.Sprintf("must be at least twice the Timeout, %v", o.Timeout))
