@@ -27,11 +27,12 @@ type call struct {
 	scopes   []*scope
 	paths    []*path
 	query    *query
+	bye      bool // the last call of this process
 	args     [1]string
 	w        writer
 }
 
-// asked1 is what is needed of an ask whose caller is gone.
+// asked1 is an ask without its caller, who may be gone when the answer comes.
 type asked1 struct {
 	id     int64
 	path   *path
@@ -64,7 +65,7 @@ func (c *call) path(p *path) {
 	}
 }
 
-// build takes what is to be sent into a call. It is called with the lock held, or
+// build makes a call of everything that waits to leave. It is called with the lock held, or
 // before the limiter is known to anybody.
 func (l *Limiter) build() *call {
 	l.serial++
@@ -149,6 +150,8 @@ func (l *Limiter) build() *call {
 	w.str(l.config)
 	w.flag(c.query != nil)
 	w.num(l.gen)
+	c.bye = l.closed && len(l.ends)+len(l.cancels)+len(l.controls) == 0
+	w.flag(c.bye)
 
 	w.num(int64(len(c.scopes)))
 	for _, s := range c.scopes {
@@ -346,7 +349,7 @@ func (l *Limiter) loop(c *call, away bool) {
 	for again := away; ; {
 		if !again {
 			l.mu.Lock()
-			at, closed := l.next(), l.closed && len(l.ends)+len(l.controls) == 0
+			at, closed := l.next(), l.gone
 			l.mu.Unlock()
 			if closed {
 				return
@@ -396,9 +399,9 @@ func (l *Limiter) loop(c *call, away bool) {
 	}
 }
 
-// next is when the next call is to be sent; the past means now.
+// next is the instant of the next call; the past means now.
 func (l *Limiter) next() time.Time {
-	if l.urgent || l.more || l.hello || len(l.pending) > 0 || l.query != nil {
+	if l.closed || l.urgent || l.more || l.hello || len(l.pending) > 0 || l.query != nil {
 		return time.Time{}
 	}
 	at := l.touched.Add(l.o.MemberTTL / 5)
@@ -600,6 +603,8 @@ func (l *Limiter) apply(c *call, s string) error {
 	if l.away != nil {
 		l.comeBack(learn > lost)
 	}
+	l.gone = c.bye
+	clear(c.asks) // their callers may use them anew
 	return r.err
 }
 
@@ -721,8 +726,8 @@ func (l *Limiter) delivered(r *reader) {
 }
 
 // rejoin makes this process a new member: the store does not know it, or took it
-// for dead. lost says that nobody knows whether c was decided: then what it would
-// have refunded is not, and what it would have charged is.
+// for dead. lost says that nobody knows whether c was decided: then its charges are
+// sent again, and its refunds are not.
 func (l *Limiter) rejoin(c *call, lost bool) {
 	l.enter()
 	for _, s := range l.scopes {

@@ -38,15 +38,15 @@ local function nx() pos = pos + 1; return A[pos] end
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 
-local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels, knownGen =
-  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12], A[13]
+local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels, knownGen, bye =
+  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12], A[13], A[14]
 local pkey = pre .. 'p:' .. pid
 
 -- The scopes of this call, the root first, and how they begin: 0 with nothing,
 -- 1 here it is, 2 there is a definition that was not sent.
-local ns = A[14]
+local ns = A[15]
 local names, keys, defs, must = {}, {pkey}, {}, {}
-pos = 14
+pos = 15
 for k = 1, ns do
   local name, def = A[pos + 1], A[pos + 2]
   pos = pos + 2
@@ -760,7 +760,9 @@ rest = function()
     say(code)
     say(s and s[SNAME] or '')
     if not l then
-      say(''); say(1); say(0)
+      say('line')
+      say(1)
+      say(code == 5 and s[MAXQ] or 0)
     elseif l[N] == 0 then
       local what = now < s[PAUSED] and 'pause' or full(s) and 'in-flight' or 'line'
       say(what)
@@ -1305,6 +1307,8 @@ if waiting > 0 or root[WAITN] > 0 then
   end
 end
 
+if bye == 1 then root[MEMBERS] = root[MEMBERS] - 1 end
+
 -- A scope is remembered until it is full, unpaused and without a caller, and for
 -- an hour at least: a key that ends sooner would forgive what is owed.
 for _, s in ipairs(order) do
@@ -1328,6 +1332,12 @@ for who, at in pairs(notices) do
   if not posts[who] then call('PUBLISH', pre .. 'w:' .. who, string.format('%.0f', at - now)) end
 end
 
+-- A process that leaves in peace is no member from now on, and its keys go.
+if bye == 1 then
+  call('ZREM', pre .. 'm', pid)
+  call('DEL', pre .. 'h:' .. pid, pre .. 'i:' .. pid)
+end
+
 local reply = pack(out)
-call('SET', pkey, pack({number, reply, p[3], 0, root[GEN]}), 'PX', KEEP)
+call('SET', pkey, pack({number, reply, p[3], bye, root[GEN]}), 'PX', KEEP)
 return reply
