@@ -47,7 +47,9 @@ func TestFaults(t *testing.T) {
 			ExitBlocked, trip, []string{"no such model"}},
 		"no money": {refuse(429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`), nil,
 			ExitBlocked, trip, []string{"account without credit (429 insufficient_quota)", "add credit"}},
-		"redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example", 302) }, nil, ExitBlocked, trip, []string{"redirected (302)", "-base-url"}},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://elsewhere.example", http.StatusFound)
+		}, nil, ExitBlocked, trip, []string{"redirected (302)", "-base-url"}},
 		"500":         {refuse(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), nil, ExitLeft, trip + 12, []string{"server failing (500 server_error): 20 in a row", "when the server is back"}},
 		"half answer": {broken, nil, ExitLeft, trip + 12, []string{"the answer broke off"}},
 		"no JSON":     {refuse(200, "<html>"), nil, ExitLeft, trip + 12, []string{"an answer that is no JSON"}},
