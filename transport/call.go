@@ -174,7 +174,7 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 		return
 	}
 	if r.Wait > 0 && !c.books.Waiting() && (overloaded(c.status) || ofTheLimit(r)) {
-		c.books.Pause(r.Wait)
+		c.books.Pause(time.Now(), r.Wait)
 	}
 }
 
@@ -267,6 +267,6 @@ func (c *call) settle(last state, r *usage.Result, complete bool) {
 	}
 	// An error inside a stream may name a wait that no header could.
 	if v := r.Refusal; v != nil && v.Wait > 0 && !c.books.Waiting() && !c.order.IgnoreBodyWait {
-		c.books.Pause(v.Wait)
+		c.books.Pause(time.Now(), v.Wait)
 	}
 }

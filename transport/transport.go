@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tripmeter/tripmeter/budget"
@@ -23,7 +22,6 @@ type Transport struct {
 	base   http.RoundTripper
 	retry  *retry.Transport
 	budget *budget.Budget
-	once   sync.Once // finds the profile at the first request, unless it was set
 }
 
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
@@ -45,8 +43,6 @@ func New(o Options) (*Transport, error) {
 			return nil, err
 		}
 		t.budget = b
-	} else if t.o.Provider.Name != "" {
-		t.budget.Scope().Adopt(time.Now(), t.o.Provider)
 	}
 	ro := o.Retry
 	ro.Attempts = o.Attempts
@@ -58,16 +54,18 @@ func New(o Options) (*Transport, error) {
 	return t, err
 }
 
-// scope returns the scope of the budget that a request takes from. Its profile is
-// found by the host of the first request, unless it was set.
-func (t *Transport) scope(req *http.Request) *budget.Scope {
-	s := t.budget.Scope()
-	t.once.Do(func() {
-		if t.o.Provider.Name == "" {
-			s.Adopt(time.Now(), t.o.charging(profile.ForHost(req.URL.Host)))
+// path returns what a request takes from. The profile of its account is found by
+// the host, unless it was set.
+func (t *Transport) path(req *http.Request, model string) *budget.Path {
+	p := t.budget.Path(address(req, model))
+	if !p.Adopted() {
+		pr := t.o.Provider
+		if pr.Name == "" {
+			pr = t.o.charging(profile.ForHost(req.URL.Host))
 		}
-	})
-	return s
+		p.Adopt(time.Now(), pr)
+	}
+	return p
 }
 
 // RoundTrip admits req, sends it, again where that can help, and returns the
@@ -88,17 +86,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		body = nil
 		return t.base.RoundTrip(req)
 	}
-	s := t.scope(req)
 	send, prompt, err := inspect(req, t.o.MaxBody, t.o.Counter)
 	body = send.body
 	if err != nil {
 		return nil, err
 	}
+	p := t.path(req, prompt.Model)
 	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req}
 	if req.Body == nil || req.Body == http.NoBody {
-		c.books.Open(s, (*observer)(c), nil)
+		c.books.Open(p, (*observer)(c), nil)
 	} else {
-		c.books.Open(s, (*observer)(c), &prompt)
+		c.books.Open(p, (*observer)(c), &prompt)
 	}
 	waited, err := t.acquire(c)
 	if err != nil {
@@ -209,9 +207,9 @@ func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
 // Budget is the budget of the Transport, to share it with others.
 func (t *Transport) Budget() *budget.Budget { return t.budget }
 
-// String says what this is, and nothing of what it holds: the base may well
-// carry a key.
-func (t *Transport) String() string { return "tripmeter transport" }
+// String is the state of the budget in words, and nothing else of what t holds:
+// the base may well carry a key.
+func (t *Transport) String() string { return "tripmeter transport: " + t.Snapshot().String() }
 
 // GoString is String, for %#v.
 func (t *Transport) GoString() string { return t.String() }

@@ -43,6 +43,7 @@ type job struct {
 	errs     *answers // nil: everything goes to out
 	done     *ids
 	p        *progress
+	tape     *tape // nil: nothing is recorded
 
 	all      lane // what concerns every model
 	lanes    map[string]*lane
