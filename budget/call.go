@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -27,7 +28,8 @@ import (
 //
 // One goroutine at a time may use a Call. The zero Call is ready for Open.
 type Call struct {
-	scope   *Scope
+	path    *Path
+	scope   *Scope // the innermost of path
 	watch   Observer
 	price   Price
 	cost    limit.Cost
@@ -52,13 +54,17 @@ type Observer interface {
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
-// Open prices a call in a scope. r is nil for a call without a body.
-func (c *Call) Open(s *Scope, w Observer, r *estimate.Request) {
-	c.scope, c.watch = s, w
+// Open prices a call on a path. r is nil for a call that no model runs for, such as
+// one without a body. It counts as that many requests, 1 at least.
+func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
+	p.start()
+	s := p.inner
+	c.path, c.scope, c.watch = p, s, w
 	if r != nil {
 		c.price = s.prices.Price(*r, s.Rule(r.Model))
 	}
 	c.cost = c.price.Cost()
+	c.cost.Requests = max(1, requests)
 }
 
 // Cost is what each attempt of the call takes.
@@ -71,8 +77,8 @@ func (c *Call) Charged() limit.Cost { return c.charged }
 // Prompt reports whether the call has a body, so that a model may run.
 func (c *Call) Prompt() bool { return c.price.prompt }
 
-// Profile is that of the scope.
-func (c *Call) Profile() *profile.Profile { return &c.scope.profile }
+// Profile is that of the account.
+func (c *Call) Profile() *profile.Profile { return c.path.Profile() }
 
 // Between reports whether no attempt holds anything.
 func (c *Call) Between() bool { return !c.holds }
@@ -80,8 +86,12 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
-	c.scope.ask(now, c.cost)
-	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost})
+	c.cost = c.path.fit(c.cost, c.price.stated)
+	if c.price.prompt {
+		c.price.input, c.price.output = c.cost.Input, c.cost.Output
+	}
+	c.path.ask(now, c.cost)
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names})
 	if err == nil {
 		c.take(r)
 	}
@@ -90,11 +100,16 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 
 // AdmitAgain waits at the head of the line for a further attempt.
 func (c *Call) AdmitAgain(ctx context.Context) error {
-	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, First: true})
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names, First: true})
 	if err == nil {
 		c.take(r)
 	}
 	return err
+}
+
+// Forecast is what the call would wait if it came now, and for what.
+func (c *Call) Forecast() limit.Forecast {
+	return c.scope.ledger.Forecast(limit.Ask{Cost: c.cost, Scopes: c.path.names})
 }
 
 func (c *Call) take(r limit.Reservation) {
@@ -108,7 +123,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
-	c.scope.use(now, c.cost)
+	c.path.use(now, c.cost)
 	return c.open
 }
 
@@ -117,7 +132,7 @@ func (c *Call) Stay() { c.scope.doubt.refused(&c.price) }
 
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
-func (c *Call) Pass(now time.Time) { c.scope.admitted(now, c.sent) }
+func (c *Call) Pass(now time.Time) { c.path.admitted(now, c.sent) }
 
 // Hear takes in the header of an answer at now: it lowers credit, follows limits,
 // and pauses everybody if the header orders that. refused is true if the answer
@@ -126,7 +141,14 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
-		defer c.Pause(c.wait) // after what is learned, and also if the observer panics
+		defer func() { // after what is learned, and also if the observer panics
+			if refused {
+				s.pause(now, c.wait, named(c.wait)) // Refuse drains
+				c.watch.Paused(c.wait)
+			} else {
+				c.Pause(now, c.wait)
+			}
+		}()
 	}
 	own, uncharged := c.cost, limit.Cost{}
 	if refused {
@@ -134,9 +156,9 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.noRequests = r.OK && r.N <= 0
 		own, uncharged = limit.Cost{}, c.back(Refused)
 		s.doubt.refused(&c.price)
-		s.use(now, minus(limit.Cost{}, c.cost))
+		c.path.use(now, minus(limit.Cost{}, c.cost))
 	} else {
-		s.admitted(now, c.sent)
+		c.path.admitted(now, c.sent)
 		if c.price.charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
@@ -147,12 +169,12 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if s.profile.Foreign {
 		return
 	}
-	left, changes := s.learn(now, i, own)
+	left, changes := c.path.learn(now, i, own)
 	for _, ch := range changes {
 		c.watch.LimitChanged(ch.old, ch.new)
 	}
 	for _, r := range left {
-		if c.open.Lower(r.limit.Name, r.remaining, uncharged) {
+		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
 		}
 		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
@@ -171,9 +193,9 @@ func (c *Call) question(r reading) {
 	}
 }
 
-// Pause holds everybody of the scope for d.
-func (c *Call) Pause(d time.Duration) {
-	c.scope.pause(d)
+// Pause holds everybody of the innermost scope for d.
+func (c *Call) Pause(now time.Time, d time.Duration) {
+	c.path.pause(now, d)
 	c.watch.Paused(d)
 }
 
@@ -185,19 +207,32 @@ func (c *Call) Waiting() bool { return c.named }
 // wait is over. After that there is as much as the refused call needs and nothing
 // beyond, for the first in line.
 func (c *Call) Refuse(now time.Time, r Refusal) {
+	if l, ok := c.scope.ledger.(interface{ Refused(limit.Reservation) }); ok && c.holds {
+		l.Refused(c.open) // a ledger on paper counts them
+	}
 	if r.NotRate {
+		c.scope.failed(now)
 		c.End(Refused)
 		return
 	}
 	s := c.scope
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
-	if d > 0 && (!c.named || more > c.wait) {
-		s.pause(d)
+	switch {
+	case d > 0 && (!c.named || more > c.wait):
+		why := named(d)
+		if more >= r.Wait {
+			why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
+		} else if !r.Named {
+			why = "it refused for the rate"
+		}
+		s.pause(now, d, why)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+	case !c.named:
+		s.failed(now)
 	}
-	d = max(d, c.wait)
-	concerned := s.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
+	d = min(max(d, c.wait), s.maxPause)
+	concerned := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
 	// kept.
@@ -205,14 +240,17 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	if s.profile.Rule.RefusedCount {
 		keep = limit.Cost{Requests: c.cost.Requests}
 	}
-	s.drain(concerned, minus(keep, c.back(Refused)), d)
+	drain(concerned, minus(keep, c.back(Refused)), d, true)
 	c.End(Refused)
-	s.drain(concerned, keep, d)
+	drain(concerned, keep, d, false)
 }
 
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
+	if e == Unknown && !c.Between() {
+		c.scope.failed(time.Now())
+	}
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
@@ -227,7 +265,7 @@ func (c *Call) End(e Ending) {
 }
 
 func (c *Call) back(e Ending) limit.Cost {
-	p := &c.scope.profile
+	p := c.path.Profile()
 	return e.back(c.cost, &p.Rule, p.RefusedFree)
 }
 
@@ -242,11 +280,14 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	input, output := c.price.Actual(r, rule)
 	c.settle(input, output)
 	s.prices.learn(&c.price, r)
+	for _, ch := range c.path.silence(now, c.sent) {
+		c.watch.LimitChanged(ch.old, ch.new)
+	}
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	usedIn, usedOut := c.price.Actual(r, rule)
 	s.doubt.ended(&c.price, usedIn, usedOut)
 	if input != c.cost.Input || output != c.cost.Output {
-		s.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
+		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
 }
 

@@ -793,10 +793,13 @@ func sortByOrder(all []*waiter) {
 	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.order, b.order) })
 }
 
+const noTime = "the user must be allowed every command of the script, among them TIME: without the server's clock there is no common one"
+
 // advise tells what to do about an error that New found.
 func advise(err error) error {
 	for _, a := range []struct{ has, advice string }{
-		{"can't run this command", "the user must be allowed every command of the script, among them TIME: without the server's clock there is no common one"},
+		{"ACL failure in script", noTime},
+		{"can't run this command", noTime},
 		{"NOPERM", "the user must be allowed evalsha, eval, publish, and every command of the script on the keys tripmeter:*"},
 		{"unknown command", "the server must run scripts: Redis 6.2 or later, or Valkey"},
 		{"Unknown Redis command called from", "the server must allow the script's commands, among them TIME and LPOP with a count: Redis 6.2 or later, or Valkey"},
