@@ -36,6 +36,11 @@ type Snapshot struct {
 	// reservations count in full, ended ones with what they really cost.
 	Served Cost
 
+	// Degraded says why a ledger is not what it should be, such as a store that
+	// does not answer; the state is then that of what stands in for it. Empty: it
+	// is. A [Limiter] is always what it should be.
+	Degraded string
+
 	// Scopes are the other scopes that the limiter keeps now, in order of their
 	// names. Only the root has them.
 	Scopes []Snapshot
@@ -45,6 +50,7 @@ type Snapshot struct {
 type LimitState struct {
 	Limit            // in force
 	Configured Limit // as configured; the zero Rate if it was only put in force
+	Law        Law   // how it counts; the zero Law is a bucket
 	Capacity   int64 // burst in force, units
 	Credit     int64 // units there now, rounded down; 0 in debt
 	Debt       int64 // units owed, rounded up; 0 with credit
@@ -228,6 +234,9 @@ func (s *Snapshot) line(b *strings.Builder) {
 	if s.Oldest > 0 {
 		fmt.Fprintf(b, " for up to %v", round(s.Oldest))
 	}
+	if s.Degraded != "" {
+		b.WriteString("; degraded: " + s.Degraded)
+	}
 	if !s.PausedUntil.IsZero() {
 		fmt.Fprintf(b, "; paused until %v", s.PausedUntil.Format(time.RFC3339))
 		if s.PausedBy != "" {
@@ -251,6 +260,9 @@ func (s Snapshot) LogValue() slog.Value {
 	}
 	if s.Oldest > 0 {
 		attrs = append(attrs, slog.Duration("oldest", s.Oldest))
+	}
+	if s.Degraded != "" {
+		attrs = append(attrs, slog.String("degraded", s.Degraded))
 	}
 	if !s.PausedUntil.IsZero() {
 		attrs = append(attrs, slog.Time("paused_until", s.PausedUntil), slog.String("paused_by", s.PausedBy), slog.String("paused_why", s.PausedWhy))
