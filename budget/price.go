@@ -22,6 +22,7 @@ type Price struct {
 	raw           int64 // prompt before calibration; 0 if the body was not understood
 	input, output int64 // under the charge rule
 	reserve       int64 // output under a rule that reserves the cap
+	likely        int64 // output charged in the end, as far as it can be expected
 	charge        estimate.Charge
 }
 
@@ -34,8 +35,11 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 	r.Input = p.prompts.Scale(r.Model, r.Input)
 	learned := p.answers.Learned(r.Model)
 	out.input, out.output = rule.Price(r, learned)
-	out.reserve = out.output
-	if !rule.ReserveCap {
+	out.reserve, out.likely = out.output, out.output
+	if rule.ReserveCap && rule.Charge != estimate.ChargeEstimate {
+		rule.ReserveCap = false
+		_, out.likely = rule.Price(r, learned)
+	} else if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
 		_, out.reserve = rule.Price(r, learned)
 	}

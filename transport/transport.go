@@ -144,7 +144,7 @@ func (t *Transport) acquire(c *call) (waited time.Duration, err error) {
 // may not go, the retry layer returns the last response.
 func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	c := callFrom(e.Request.Context())
-	if err := c.books.AdmitAgain(ctx); err != nil {
+	if err := c.books.AdmitAgain(ctx, time.Now()); err != nil {
 		return t.notSent(c, err)
 	}
 	c.step(admitted)
