@@ -221,7 +221,7 @@ func (b *Budget) newScope(name, host string) *Scope {
 		p = new(Prices)
 		b.prices[host] = p
 	}
-	return &Scope{ledger: b.ledger, own: b.own, name: name, burst: b.burst, shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p}
+	return &Scope{ledger: b.ledger, own: b.own, name: name, host: b.clean(host, 80, ""), burst: b.burst, shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p}
 }
 
 // open tells the ledger what a scope has that it does not know any more. It was

@@ -165,5 +165,5 @@ func drain(limits []drained, keep limit.Cost, wait time.Duration, before bool) {
 
 // pause holds everybody of the scope for d.
 func (s *Scope) pause(d time.Duration) {
-	s.ledger.PauseScope(s.name, limit.Pause{For: d, By: "provider", Why: "a refusal"})
+	s.ledger.PauseScope(s.name, limit.Pause{For: d, By: s.host, Why: "a refusal or an overload"})
 }

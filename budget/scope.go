@@ -20,6 +20,7 @@ import (
 type Scope struct {
 	ledger limit.Ledger
 	name   string        // in the ledger; "" is the root
+	host   string        // of the provider, as people know it
 	burst  time.Duration // Options.Burst
 	own    bool          // the ledger asks for what it has forgotten
 	shared bool          // its limits are known to be those of several models

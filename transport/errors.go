@@ -59,6 +59,9 @@ func (e *Error) parts() string {
 
 // advice says what to do next.
 func advice(e *limit.Error, c limit.Cost) string {
+	if e.By != "" {
+		return fmt.Sprintf("%s asked for a pause (%s): wait until it is over, or use another model or key", e.By, e.Why)
+	}
 	switch e.Reason {
 	case limit.ErrTooLarge:
 		if c.Output > c.Input && e.Cost >= c.Output {

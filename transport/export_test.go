@@ -38,3 +38,8 @@ func LegalSteps() map[string][]string {
 	}
 	return legal
 }
+
+// ForTenant is the request as it comes for a tenant.
+func ForTenant(req *http.Request, name string) *http.Request {
+	return req.WithContext(WithTenant(req.Context(), name))
+}
