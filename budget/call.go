@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -56,8 +57,9 @@ type Observer interface {
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
-// Open prices a call on a path. r is nil for a call without a body.
-func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
+// Open prices a call on a path. r is nil for a call that no model runs for, such as
+// one without a body. It counts as that many requests, 1 at least.
+func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	p.start()
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
@@ -65,6 +67,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
 		c.price = s.prices.Price(*r, s.Rule(r.Model))
 	}
 	c.cost = c.price.Cost()
+	c.cost.Requests = max(1, requests)
 }
 
 // Cost is what each attempt of the call takes.
@@ -86,6 +89,10 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
+	c.cost = c.path.fit(c.cost, c.price.stated)
+	if c.price.prompt {
+		c.price.input, c.price.output = c.cost.Input, c.cost.Output
+	}
 	c.path.ask(now, c.cost)
 	return c.admit(ctx, now, false)
 }
@@ -95,6 +102,7 @@ func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error { return c.a
 
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {
+	c.cost = c.path.fit(c.cost, c.price.stated)
 	if err := c.takeShare(now); err != nil {
 		var e *limit.Error
 		errors.As(err, &e)
@@ -119,7 +127,7 @@ func (c *Call) For(w Who) { c.who = w }
 // asks is what the call asks of the ledger.
 func (c *Call) asks(first bool) limit.Ask {
 	return limit.Ask{
-		Cost: c.cost, Likely: limit.Cost{Requests: 1, Input: c.price.input, Output: c.price.likely},
+		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
 		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first,
 	}
 }
@@ -187,7 +195,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
 			if refused {
-				s.pause(c.wait) // Refuse drains
+				s.pause(now, c.wait, named(c.wait)) // Refuse drains
 				c.watch.Paused(c.wait)
 			} else {
 				c.Pause(now, c.wait)
@@ -251,18 +259,31 @@ func (c *Call) Waiting() bool { return c.named }
 // wait is over. After that there is as much as the refused call needs and nothing
 // beyond, for the first in line.
 func (c *Call) Refuse(now time.Time, r Refusal) {
+	if l, ok := c.scope.ledger.(interface{ Refused(limit.Reservation) }); ok && c.holds {
+		l.Refused(c.open) // a ledger on paper counts them
+	}
 	if r.NotRate {
+		c.scope.failed(now)
 		c.End(Refused)
 		return
 	}
 	s := c.scope
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
-	if d > 0 && (!c.named || more > c.wait) {
-		s.pause(d)
+	switch {
+	case d > 0 && (!c.named || more > c.wait):
+		why := named(d)
+		if more >= r.Wait {
+			why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
+		} else if !r.Named {
+			why = "it refused for the rate"
+		}
+		s.pause(now, d, why)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+	case !c.named:
+		s.failed(now)
 	}
-	d = max(d, c.wait)
+	d = min(max(d, c.wait), s.maxPause)
 	concerned := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
@@ -279,6 +300,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
+	if e == Unknown && !c.Between() {
+		c.scope.failed(time.Now())
+	}
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
@@ -312,6 +336,9 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	c.shareUsed(r, input, output)
 	c.settle(input, output)
 	s.prices.learn(&c.price, r)
+	for _, ch := range c.path.silence(now, c.sent) {
+		c.watch.LimitChanged(ch.old, ch.new)
+	}
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	usedIn, usedOut := c.price.Actual(r, rule)
 	s.doubt.ended(&c.price, usedIn, usedOut)

@@ -18,30 +18,32 @@ type Prices struct {
 // of a call without a body.
 type Price struct {
 	model         string
-	prompt        bool  // there is a body
-	raw           int64 // prompt before calibration; 0 if the body was not understood
-	input, output int64 // under the charge rule
-	reserve       int64 // output under a rule that reserves the cap
-	likely        int64 // output charged in the end, as far as it can be expected
-	charge        estimate.Charge
+	prompt        bool            // there is a body
+	learns        estimate.Prompt // what the usage teaches when it comes
+	input, output int64           // under the charge rule
+	stated        limit.Cost      // the part that the request itself states
+	reserve       int64           // output under a rule that reserves the cap
+	likely        int64           // output charged in the end, as far as it can be expected
+
+	mostInput, mostOutput int64 // that the call can have used
+	charge                estimate.Charge
 }
 
 // Price prices a request under a rule.
 func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
-	out := Price{model: r.Model, prompt: true, charge: rule.Charge}
-	if r.Understood {
-		out.raw = r.Input
-	}
-	r.Input = p.prompts.Scale(r.Model, r.Input)
+	out := Price{model: r.Model, prompt: true, charge: rule.Charge, learns: r.Prompt()}
+	r = p.prompts.Correct(r)
 	learned := p.answers.Learned(r.Model)
-	out.input, out.output = rule.Price(r, learned)
-	out.reserve, out.likely = out.output, out.output
+	price := rule.Price(r, learned)
+	out.input, out.output, out.reserve, out.likely = price.Input, price.Output, price.Output, price.Output
+	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput, Output: price.StatedOutput}
+	out.mostInput, out.mostOutput = bounds(&r)
 	if rule.ReserveCap && rule.Charge != estimate.ChargeEstimate {
 		rule.ReserveCap = false
-		_, out.likely = rule.Price(r, learned)
+		out.likely = rule.Price(r, learned).Output
 	} else if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
-		_, out.reserve = rule.Price(r, learned)
+		out.reserve = rule.Price(r, learned).Output
 	}
 	return out
 }
@@ -107,8 +109,8 @@ func (p *Prices) learn(c *Price, r *usage.Result) {
 	if !r.Found || c.model == "" {
 		return
 	}
-	if r.Input.OK && c.raw > 0 {
-		p.prompts.Observe(c.model, c.raw, r.Input.N)
+	if r.Input.OK {
+		p.prompts.Observe(c.learns, r.Input.N)
 	}
 	if r.Output.OK && r.Complete {
 		p.answers.Observe(c.model, r.Output.N)

@@ -22,9 +22,11 @@ type Scope struct {
 	name   string        // in the ledger; "" is the root
 	host   string        // of the provider, as people know it
 	burst  time.Duration // Options.Burst
-	own    bool          // the ledger asks for what it has forgotten
-	shared bool          // its limits are known to be those of several models
-	prices *Prices       // of the provider
+
+	maxPause time.Duration // Options.MaxPause
+	own      bool          // the ledger asks for what it has forgotten
+	shared   bool          // its limits are known to be those of several models
+	prices   *Prices       // of the provider
 
 	options limit.ScopeOptions // set once, before the ledger knows it
 
@@ -44,6 +46,8 @@ type Scope struct {
 	shape      shape
 	rest       time.Time // when the last drain opens or opened
 	streak     streak
+	overload   overload
+	probing    time.Time // until then a pause may be in force that has probes
 }
 
 // Adopt gives the scope the profile of its provider. The first profile counts;
@@ -307,6 +311,7 @@ func (s *Scope) admitted(now, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
+	s.overload.answered(sent)
 	for _, d := range s.dims {
 		if d.cut.active() {
 			s.apply(d, now)

@@ -59,8 +59,8 @@ func (e *Error) parts() string {
 
 // advice says what to do next.
 func advice(e *limit.Error, c limit.Cost) string {
-	if e.By != "" {
-		return fmt.Sprintf("%s asked for a pause (%s): wait until it is over, or use another model or key", e.By, e.Why)
+	if e.By != "" && e.Reason != limit.ErrTooLarge {
+		return fmt.Sprintf("%s asked for a pause (%s), and all who take from it wait; use another model or key, or Transport.Resume", e.By, e.Why)
 	}
 	switch e.Reason {
 	case limit.ErrTooLarge:

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"time"
 
@@ -17,30 +19,42 @@ func (t *Transport) Forecast(req *http.Request) limit.Forecast {
 	if req.URL == nil || t.o.Skip != nil && t.o.Skip(req) {
 		return limit.Forecast{Known: true}
 	}
+	seen := t.preview(req)
+	p := t.path(req, seen.Model)
+	r, requests := seen.price(p.Profile().Endpoint(req.Method, req.URL.Path))
 	var c budget.Call
-	if req.Body == nil || req.Body == http.NoBody {
-		c.Open(t.path(req, ""), (*observer)(nil), nil)
-	} else {
-		prompt := t.preview(req)
-		c.Open(t.path(req, prompt.Model), (*observer)(nil), &prompt)
-	}
+	c.Open(p, (*observer)(nil), r, requests)
 	c.For(t.who(req, ""))
 	return c.Forecast(time.Now())
 }
 
 // preview reads as much of a body as the estimate needs, and leaves it as it is.
-func (t *Transport) preview(req *http.Request) estimate.Request {
-	size := req.ContentLength
-	if size == 0 {
-		size = -1
+func (t *Transport) preview(req *http.Request) prompt {
+	if req.Body == nil || req.Body == http.NoBody {
+		return prompt{}
 	}
-	contentType := field(req.Header, "Content-Type")
-	again := copies(req.Body)
-	if again == nil {
-		again = req.GetBody
+	unread := prompt{
+		payload: payload{body: req.Body}, Request: estimate.Unread(field(req.Header, "Content-Type"), req.ContentLength),
 	}
-	if !estimate.Readable(contentType) {
-		again = nil
+	if req.GetBody == nil {
+		return unread
 	}
-	return estimate.Body(again, contentType, size, estimate.Options{Path: req.URL.Path, Counter: t.o.Counter})
+	if copies(req.Body) == nil { // it would be read ahead
+		body, err := req.GetBody()
+		if err != nil {
+			return unread
+		}
+		b, err := io.ReadAll(io.LimitReader(body, t.o.MaxBody+1))
+		body.Close()
+		if err != nil || int64(len(b)) > t.o.MaxBody {
+			return unread
+		}
+		req = req.WithContext(req.Context())
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	}
+	seen, err := inspect(req, t.o.MaxBody, t.o.Counter)
+	if err != nil {
+		return unread
+	}
+	return seen
 }

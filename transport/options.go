@@ -81,6 +81,12 @@ type Options struct {
 	// FailFast: no call waits in the line. One that would have to is refused with
 	// an [*Error] that says how long. [FailFast] does so for the calls of a context.
 	FailFast bool
+	// MaxPause is the longest wait of a provider that holds everybody; 0 is 24 hours,
+	// the longest window that providers reset. A longer one may be a mistake. After
+	// MaxPause one call goes at a time while that wait lasts, and the first that is
+	// answered ends it. The refused call itself is never sent before the provider's
+	// time, and [Transport.Resume] ends every wait at once.
+	MaxPause time.Duration
 
 	// Budget is used instead of one made from the fields above, which must then
 	// be unset. Several Transports may share one: see [budget.New].
@@ -173,6 +179,7 @@ func (o *Options) numbers() []number {
 		{"Burst", int64(o.Burst), true}, {"MaxBody", o.MaxBody, false}, {"Attempts", int64(o.Attempts), false},
 		{"MaxInFlight", int64(o.MaxInFlight), false}, {"MaxQueue", int64(o.MaxQueue), false}, {"MaxWait", int64(o.MaxWait), true},
 		{"BatchFloor", int64(o.BatchFloor), false},
+		{"MaxPause", int64(o.MaxPause), true},
 	}
 }
 
@@ -183,7 +190,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
-		len(o.Limits)+len(o.Models) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue|o.BatchFloor != 0 || o.Tenants != nil) {
+		len(o.Limits)+len(o.Models) > 0 || o.Burst|o.MaxWait|o.MaxPause != 0 || o.MaxInFlight|o.MaxQueue|o.BatchFloor != 0 || o.Tenants != nil) {
 		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
 	for i, m := range o.Models {
@@ -228,7 +235,7 @@ func (o *Options) charging(p profile.Profile) profile.Profile {
 func (o *Options) budget() budget.Options {
 	b := budget.Options{
 		Limits: o.limits(), Burst: o.Burst, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
-		Floor: o.BatchFloor, Profile: o.Provider,
+		MaxPause: o.MaxPause, Floor: o.BatchFloor, Profile: o.Provider,
 	}
 	for _, m := range o.Models {
 		b.Models = append(b.Models, m.budget())

@@ -97,18 +97,22 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 		body = nil
 		return t.base.RoundTrip(req)
 	}
-	send, prompt, err := inspect(req, t.o.MaxBody, t.o.Counter)
-	body = send.body
+	seen, err := inspect(req, t.o.MaxBody, t.o.Counter)
+	body = seen.body
+	defer func() {
+		if body != nil { // it was not sent
+			seen.ahead.release()
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	p := t.path(req, prompt.Model)
-	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req}
-	if req.Body == nil || req.Body == http.NoBody {
-		c.books.Open(p, (*observer)(c), nil)
-	} else {
-		c.books.Open(p, (*observer)(c), &prompt)
-	}
+	p := t.path(req, seen.Model)
+	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req, ahead: seen.ahead}
+	e := p.Profile().Endpoint(req.Method, req.URL.Path)
+	c.creates = e.Creates
+	r, requests := seen.price(e)
+	c.books.Open(p, (*observer)(c), r, requests)
 	c.books.For(t.who(req, tenant))
 	waited, err := t.acquire(c)
 	if err != nil {
@@ -124,7 +128,7 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 		f(req, c.books.Cost(), waited)
 	}
 	c.out = *req.WithContext(c)
-	c.out.Body, c.out.GetBody = send.body, send.get
+	c.out.Body, c.out.GetBody = seen.body, seen.get
 	body = nil
 	resp, err := t.retry.RoundTrip(&c.out)
 	if err != nil {
@@ -222,12 +226,17 @@ func (t *Transport) CloseIdleConnections() { closeIdleConnections(t.base) }
 //	@name                                a tenant
 func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
 
+// Resume ends every pause of the budget now, whoever asked for it. It is the way out
+// if a provider named a wait that it does not mean: [Transport.Snapshot] says who
+// asked, why, and until when. A call that was refused is not sent again by it.
+func (t *Transport) Resume() { t.budget.Resume() }
+
 // Budget is the budget of the Transport, to share it with others.
 func (t *Transport) Budget() *budget.Budget { return t.budget }
 
-// String says what this is, and nothing of what it holds: the base may well
-// carry a key.
-func (t *Transport) String() string { return "tripmeter transport" }
+// String is the state of the budget in words, and nothing else of what t holds:
+// the base may well carry a key.
+func (t *Transport) String() string { return "tripmeter transport: " + t.Snapshot().String() }
 
 // GoString is String, for %#v.
 func (t *Transport) GoString() string { return t.String() }

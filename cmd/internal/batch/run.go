@@ -55,16 +55,16 @@ Flags:
 `
 
 type config struct {
-	in, out, errs, baseURL, provider, charge, summary, priceFile string
-	limits                                                       meter.Limits
-	models                                                       map[string]meter.Limits
-	inFlight, attempts                                           int
-	burstSeconds                                                 float64
-	maxWait, probeEvery, timeout                                 time.Duration
-	prices                                                       prices
-	maxCost                                                      nano
-	practice, dryRun, retryFailed                                bool
-	key, profile                                                 string
+	in, out, errs, baseURL, provider, charge, summary, priceFile, record string
+	limits                                                               meter.Limits
+	models                                                               map[string]meter.Limits
+	inFlight, attempts                                                   int
+	burstSeconds                                                         float64
+	maxWait, probeEvery, timeout                                         time.Duration
+	prices                                                               prices
+	maxCost                                                              nano
+	practice, dryRun, retryFailed                                        bool
+	key, profile                                                         string
 }
 
 // limited reports whether limits are configured for a model.
@@ -138,6 +138,7 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 	f.DurationVar(&c.timeout, "timeout", 10*time.Minute, "longest wait for the beginning of an answer")
 	f.StringVar(&c.priceFile, "prices", "", `price list, JSON: {"gpt-4o-mini":{"input":0.15,"cached":0.075,"output":0.60}}, money a million tokens; "*" is every other model`)
 	f.StringVar(&maxCost, "max-cost", "", "stop before more than this is spent, by -prices")
+	f.StringVar(&c.record, "record", "", "write the run down to this file, without anything of what was asked, and draw it to the same name with .svg")
 	f.StringVar(&c.summary, "summary", "", "write the figures of the run to this file, as JSON")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -247,6 +248,9 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stdin
 		return ExitUsage
 	}
 	j.client = &http.Client{Transport: m, CheckRedirect: noRedirect}
+	if j.tape != nil {
+		j.client.Transport = j.tape.Calls(m)
+	}
 	if err := j.openOutputs(stdout); err != nil {
 		fmt.Fprintln(stderr, "batch:", err)
 		return ExitUsage
@@ -268,6 +272,9 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stdin
 	}
 	if p.sum.Left = max(p.sum.Left, j.left); total > 0 && !finished {
 		p.sum.Left = total - p.sum.Completed - p.sum.Failed - p.sum.Skipped - p.sum.BadLines
+	}
+	if rerr := j.tape.draw(c.record); err == nil {
+		err = rerr
 	}
 	if c.summary != "" {
 		if serr := p.writeSummary(c.summary); err == nil {
@@ -394,7 +401,7 @@ func (j *job) watch(signals <-chan os.Signal) (stop, abort chan struct{}, end fu
 }
 
 // meter wires tripmeter: the limits, and the hooks that the figures come from.
-// It sends each request once; what is sent again is decided by the job, which
+// The meter sends each request once. The job decides what is sent again, since it
 // sees all of them.
 func (j *job) meter() (*meter.Meter, error) {
 	c := j.config
@@ -437,6 +444,14 @@ func (j *job) meter() (*meter.Meter, error) {
 			return nil, err
 		}
 		mc.Base, c.baseURL = box.RoundTripper(), "http://provider.in.the.box"
+	}
+	if c.record != "" {
+		tape, err := newTape(c.record)
+		if err != nil {
+			return nil, err
+		}
+		j.tape = tape
+		mc.Base = tape.Wire(mc.Base)
 	}
 	return meter.New(mc)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 )
 
@@ -116,6 +117,7 @@ func (d *dimension) window() (time.Duration, string) {
 // law is the kind of the limit that the readings fit, and what they do not show.
 func (d *dimension) law() string {
 	resets, linear, missing := 0, 0, 0
+	window, _ := d.window()
 	for _, r := range d.readings {
 		q := r.quota
 		if !q.Limit.OK || !q.Remaining.OK || q.Limit.N <= q.Remaining.N {
@@ -124,7 +126,7 @@ func (d *dimension) law() string {
 		missing++
 		if q.Reset.OK && q.Reset.D > 0 {
 			resets++
-			if q.Inferred > 0 {
+			if linearReset(q, window) {
 				linear++
 			}
 		}
@@ -140,6 +142,66 @@ func (d *dimension) law() string {
 		return "not known: the small calls left the limit full"
 	}
 	return "not known: the headers do not say what is left"
+}
+
+// fields are the names that a dimension's header fields may have.
+func (d *dimension) fields() []string {
+	switch d.name {
+	case "requests":
+		return []string{"requests", "req-minute"}
+	case "tokens":
+		return []string{"tokens", "tokens-minute"}
+	}
+	return []string{strings.ReplaceAll(d.name, " ", "-")}
+}
+
+// at is when the newest answer came.
+func (f *findings) at() time.Time {
+	if t := f.answers[len(f.answers)-1].sent; !t.IsZero() {
+		return t
+	}
+	return time.Now()
+}
+
+// recordedLaw is what the profile table knows of a field at a time.
+func recordedLaw(provider string, fields []string, at time.Time) string {
+	for _, field := range fields {
+		l, ok := profile.LawFor(provider, field, at)
+		if !ok {
+			continue
+		}
+		text := l.Shape.String()
+		if l.Shape == limit.ShapeUnknown {
+			text = "not known"
+		}
+		if l.Unused {
+			text = "no counter: neither a balance nor evidence"
+		}
+		if l.FirstCall {
+			text += ", from the first call on"
+		}
+		if l.Scope != profile.ScopeUnknown {
+			text += ", of " + l.Scope.String()
+		}
+		return text
+	}
+	return "not known"
+}
+
+// linearReset reports whether a reset is the time in which a bucket refills what
+// is missing. Remaining is rounded down, so up to one unit less may be missing;
+// the reset is rounded down too, to a second by some.
+func linearReset(q headers.Quota, window time.Duration) bool {
+	if window <= 0 {
+		return false
+	}
+	each := float64(window) / float64(q.Limit.N)
+	most := each * float64(q.Limit.N-q.Remaining.N)
+	unit := float64(time.Millisecond)
+	if q.Reset.D%time.Second == 0 {
+		unit = float64(time.Second)
+	}
+	return float64(q.Reset.D) <= most+unit && float64(q.Reset.D) >= most-each-unit
 }
 
 // rule is what a charge rule says a call cost.
@@ -293,7 +355,8 @@ func (f *findings) print(p func(format string, args ...any)) {
 			line += fmt.Sprintf(", full in %v", q.Reset.D)
 		}
 		p("%s", line)
-		p("             law: %s", d.law())
+		p("             law, by these answers: %s", d.law())
+		p("             law, by recorded traffic: %s", recordedLaw(f.profile.Name, d.fields(), f.at()))
 	}
 	p("Charge       seen: %s", f.charge())
 	p("             the profile: %s", ruleOf(f.profile.Rule))
@@ -324,7 +387,7 @@ func (f *findings) does() (lines []string) {
 		}
 	}
 	if limits > 0 {
-		lines = append(lines, fmt.Sprintf("With no limit configured it learns these %d from the first answer.", limits))
+		lines = append(lines, fmt.Sprintf("With no limit configured it learns what the headers name (%d of these) from the first answer.", limits))
 	} else {
 		lines = append(lines, "It can learn no limit from these headers: configure RPM and TPM.")
 	}

@@ -53,6 +53,34 @@ A profile is chosen by the host of the first request, or by name:
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d %% | %s | %s |\n", p.Name, strings.ReplaceAll(hosts, "*", `\*`), ruleOf(p.Rule), burst,
 			cmp.Or(p.Headroom, 100), p.Source, p.AsOf)
 	}
+	at := time.Time{}
+	for _, r := range recs {
+		if t, err := time.Parse(time.RFC3339, r.ObservedAt); err == nil && t.After(at) {
+			at = t
+		}
+	}
+	fmt.Fprintf(&b, `
+## Laws
+
+How the limits give back what was used, and of what they speak, where recorded
+traffic shows it (package profile has the dates and sources; this is as of
+%s). "Not known" means that the policy waits for evidence.
+
+| provider | requests | tokens | input tokens | output tokens |
+| --- | --- | --- | --- | --- |
+`, at.Format("2006-01-02"))
+	for _, name := range profile.Names() {
+		var cells []string
+		known := false
+		for _, d := range []string{"requests", "tokens", "input tokens", "output tokens"} {
+			law := recordedLaw(name, (&dimension{name: d}).fields(), at)
+			known = known || law != "not known"
+			cells = append(cells, law)
+		}
+		if known {
+			fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(cells, " | "))
+		}
+	}
 	b.WriteString(`
 ## Recorded headers
 

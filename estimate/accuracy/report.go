@@ -1,4 +1,7 @@
-package estimate
+// Package accuracy sets estimates against the usage that came back, so that the error
+// on one's own traffic can be seen. Most callers log a line of JSON for each answer and
+// give the log to [Report.Read]. It is not part of what a call passes through.
+package accuracy
 
 import (
 	"bufio"
@@ -25,9 +28,9 @@ type reportModel struct {
 	estimated, actual float64   // sums, tokens
 }
 
-// ReportLine is one model's line of a [Report]. Errors are in percent of the
+// Line is one model's line of a [Report]. Errors are in percent of the
 // actual tokens.
-type ReportLine struct {
+type Line struct {
 	Model            string
 	N                int     // answers
 	Estimated        float64 // tokens, summed
@@ -90,11 +93,11 @@ func (r *Report) Read(log io.Reader) error {
 }
 
 // Lines returns the report, by the name of the model.
-func (r *Report) Lines() []ReportLine {
-	var out []ReportLine
+func (r *Report) Lines() []Line {
+	var out []Line
 	for _, name := range slices.Sorted(maps.Keys(r.models)) {
 		m := r.models[name]
-		l := ReportLine{Model: name, N: len(m.errors), Estimated: m.estimated, Actual: m.actual}
+		l := Line{Model: name, N: len(m.errors), Estimated: m.estimated, Actual: m.actual}
 		for _, e := range m.errors {
 			l.MeanError += 100 * math.Abs(e) / float64(l.N)
 			l.Bias += 100 * e / float64(l.N)

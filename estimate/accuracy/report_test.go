@@ -1,4 +1,4 @@
-package estimate
+package accuracy
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestReport(t *testing.T) {
+func TestAReportSumsUpByModel(t *testing.T) {
 	var r Report
 	log := `{"model":"b","estimated":110,"actual":100,"status":200}
 {"actual":200,"model":"b","estimated":180}
@@ -42,7 +42,7 @@ func TestReport(t *testing.T) {
 func near(got, want float64) bool { return math.Abs(got-want) > 1e-9 }
 
 // Nineteen in twenty: of 100 answers the five worst are left out.
-func TestReportP95(t *testing.T) {
+func TestTheUnderestimateThatNineteenInTwentyDoNotExceed(t *testing.T) {
 	var r Report
 	for i := range int64(100) {
 		r.Add("m", 1000-10*i, 1000)
@@ -52,7 +52,7 @@ func TestReportP95(t *testing.T) {
 	}
 }
 
-func TestReportOfBadLogs(t *testing.T) {
+func TestABadLineIsNamed(t *testing.T) {
 	for name, c := range map[string]struct{ log, want string }{
 		"not JSON":      {"{\"model\":\"m\",\"estimated\":1,\"actual\":1}\nhello\n", "line 2"},
 		"member absent": {`{"model":"m","estimated":1}`, "line 1: model, estimated and actual are needed"},
