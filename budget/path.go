@@ -48,13 +48,16 @@ func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
 	return first
 }
 
-// start makes sure that the account has what was configured for it, also if nobody
-// knows its provider.
+// start makes sure that the scopes have what was configured for them, also if
+// nobody knows their provider.
 func (p *Path) start() {
-	if !p.Adopted() {
-		p.account.mu.Lock()
-		p.account.start()
-		p.account.mu.Unlock()
+	if p.Adopted() {
+		return
+	}
+	for _, s := range p.scopes {
+		s.mu.Lock()
+		s.start()
+		s.mu.Unlock()
 	}
 }
 
