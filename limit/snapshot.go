@@ -45,6 +45,7 @@ type Snapshot struct {
 type LimitState struct {
 	Limit            // in force
 	Configured Limit // as configured; the zero Rate if it was only put in force
+	Law        Law   // how it counts; the zero Law is a bucket
 	Capacity   int64 // burst in force, units
 	Credit     int64 // units there now, rounded down; 0 in debt
 	Debt       int64 // units owed, rounded up; 0 with credit
