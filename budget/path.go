@@ -48,6 +48,17 @@ func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
 	return first
 }
 
+// gone reports whether a scope of the path was dropped, so that the path must be
+// found again.
+func (p *Path) gone() bool {
+	for _, s := range p.scopes {
+		if s.gone.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // start makes sure that the scopes have what was configured for them, also if
 // nobody knows their provider.
 func (p *Path) start() {

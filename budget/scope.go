@@ -30,6 +30,8 @@ type Scope struct {
 
 	options limit.ScopeOptions // set once, before the ledger knows it
 
+	busy    atomic.Bool // a call used it lately
+	gone    atomic.Bool // the budget dropped it
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
 	inForce atomic.Pointer[[]limit.Limit]
 
