@@ -175,7 +175,7 @@ func (b *Budget) Path(a Address) *Path {
 
 // find makes the path of an address that is not known, or is not any more.
 func (b *Budget) find(k key, a *Address) *found {
-	p := &Path{budget: b, scopes: []*Scope{b.root}}
+	p := &Path{budget: b, key: k, host: a.Host, scopes: []*Scope{b.root}}
 	add := func(name string, limits []limit.Limit, options limit.ScopeOptions) {
 		s, made := b.scope(name, a.Host)
 		if s == nil && p.account != nil {
@@ -201,7 +201,7 @@ func (b *Budget) find(k key, a *Address) *found {
 			m = new(Model)
 		case m.Shared:
 			add(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
-			p.inner.shared = true
+			p.inner.shared.Store(true)
 			m = new(Model)
 		}
 		add(b.modelName(account, a.Model), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})

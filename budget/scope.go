@@ -25,7 +25,7 @@ type Scope struct {
 
 	maxPause time.Duration // Options.MaxPause
 	own      bool          // the ledger asks for what it has forgotten
-	shared   bool          // its limits are known to be those of several models
+	shared   atomic.Bool   // its limits are known to be those of several models
 	prices   *Prices       // of the provider
 
 	options limit.ScopeOptions // set once, before the ledger knows it
@@ -42,6 +42,7 @@ type Scope struct {
 	doubt doubt
 
 	mu         sync.Mutex // guards below
+	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
 	configured []limit.Limit // by the user
 	started    bool          // with these
