@@ -182,7 +182,12 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d, ok := bearable(r.Header); ok {
 		c.wait = min(c.wait, d)
 	}
-	line, leave := waitFor(context.WithValue(meter.WithModel(r.Context(), c.model), callKey{}, c), c.wait)
+	ctx := context.WithValue(meter.WithModel(r.Context(), c.model), callKey{}, c)
+	batch, name := strings.EqualFold(r.Header.Get(PriorityHeader), "batch"), ""
+	if tenant != nil {
+		batch, name = batch || tenant.Priority == "batch", tenant.Name
+	}
+	line, leave := waitFor(meter.WithCaller(ctx, name, batch), c.wait)
 	defer leave()
 	c.line = line
 	w = &guarded{ResponseWriter: w, control: control, stall: stall}
@@ -251,6 +256,7 @@ func (u *upstream) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.RawPath = strings.TrimPrefix(p.Out.URL.RawPath, u.Path)
 	p.SetURL(u.base)
 	p.Out.Header.Del(MaxWaitHeader)
+	p.Out.Header.Del(PriorityHeader)
 	if u.key == "" {
 		return
 	}

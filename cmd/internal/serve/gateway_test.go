@@ -324,6 +324,33 @@ func TestTenants(t *testing.T) {
 	}
 }
 
+// A tenant's limits are its own: another one still has all of its budget. The
+// field with which a client lets others go first is not passed on.
+func TestTenantsHaveBudgets(t *testing.T) {
+	_, up := provider(t, providertest.Options{})
+	_, url, _ := open(t, plain+`key_env = "PROVIDER_KEY"
+rpm = 600
+max_wait = "1ms"
+
+[[tenant]]
+name = "a"
+token_env = "TOKEN_A"
+rpm = 1
+
+[[tenant]]
+name = "b"
+token_env = "TOKEN_B"
+`, up)
+	got := ""
+	for _, token := range []string{"TOKEN_A", "TOKEN_A", "TOKEN_B", "TOKEN_B"} {
+		a := post(t, url+"/v1/chat/completions", chat, "Authorization", "Bearer "+secrets1(token), PriorityHeader, "batch")
+		got += fmt.Sprint(a.status, " ")
+	}
+	if got != "200 429 200 200 " {
+		t.Error(got)
+	}
+}
+
 // Each key that passes through has a budget of its own, unless they share one.
 func TestBudgetOfAKey(t *testing.T) {
 	_, up := provider(t, providertest.Options{})
