@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
+	seen "github.com/tripmeter/tripmeter/meter"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
@@ -56,6 +58,19 @@ type Config struct {
 	// StartEmpty begins with no credit: another Meter may have spent it.
 	StartEmpty bool
 	Hooks      Hooks
+
+	// Name is what State and Seen call the budget.
+	Name string
+	// Seen, if set, counts what the calls do. Hidden keeps the state of the budget
+	// out of it, for budgets that cannot have a name.
+	Seen   *seen.Meter
+	Hidden bool
+
+	// Store, if set, makes a ledger that other processes share, by a name that is
+	// the same in all. Secret is then the key of the hash by which the keys of
+	// callers are told apart; it must be the same in all too.
+	Store  func(name string, o limit.Options) (limit.Ledger, error)
+	Secret []byte
 }
 
 // A Tenant is a flow of calls that waits in turn with others.
@@ -92,6 +107,7 @@ type Meter struct {
 
 	mu     sync.Mutex
 	models map[string]*transport.Transport
+	stops  []func() // of Seen, and of the ledgers of Store
 }
 
 // New makes a Meter. The error names the field or the flag that is wrong.
@@ -181,7 +197,7 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 		}
 		p.StartEmpty = true
 	}
-	b, err := m.budget(limits, p)
+	b, err := m.budget(scope, limits, p)
 	if err != nil {
 		return nil, err
 	}
@@ -190,17 +206,20 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 		Base: m.c.Base, Provider: p, Charge: charge, Budget: b, Attempts: m.c.Attempts,
 		Retry:          retry.Options{MaxRetryAfter: m.c.MaxRetryAfter},
 		StopSDKRetries: m.c.StopSDKRetries,
-		Trace:          h.trace(),
+		Trace:          m.trace(h),
 	})
 	if err != nil {
 		return nil, err
+	}
+	if m.c.Seen != nil && !m.c.Hidden {
+		m.stops = append(m.stops, m.c.Seen.Watch(m.name(scope), t))
 	}
 	m.models[scope] = t
 	return t, nil
 }
 
 // budget makes a budget whose line knows tenants.
-func (m *Meter) budget(l Limits, p profile.Profile) (*budget.Budget, error) {
+func (m *Meter) budget(scope string, l Limits, p profile.Profile) (*budget.Budget, error) {
 	limits := l.limits()
 	o := limit.Options{MaxInFlight: m.c.InFlight, MaxQueue: m.c.MaxQueue, MaxWait: m.c.MaxWait}
 	if m.c.Together {
@@ -213,7 +232,7 @@ func (m *Meter) budget(l Limits, p profile.Profile) (*budget.Budget, error) {
 		}
 		o.Limits, limits = limits, nil
 	}
-	line, err := limit.New(o)
+	line, err := m.line(scope, o)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +246,56 @@ func (m *Meter) budget(l Limits, p profile.Profile) (*budget.Budget, error) {
 			}
 		}
 	}
-	return budget.New(budget.Options{Limits: limits, Burst: m.c.Burst, Profile: p, Ledger: ledger{line}})
+	return budget.New(budget.Options{Limits: limits, Burst: m.c.Burst, Profile: p, Ledger: ledger{line}, Secret: m.c.Secret})
+}
+
+// line makes the ledger of a budget: in this process, or in the store.
+func (m *Meter) line(scope string, o limit.Options) (limit.Ledger, error) {
+	if m.c.Store == nil {
+		return limit.New(o)
+	}
+	l, err := m.c.Store(m.name(scope), o)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := l.(io.Closer); ok {
+		m.stops = append(m.stops, func() { c.Close() })
+	}
+	return l, nil
+}
+
+// name is what people and stores call the budget of a scope.
+func (m *Meter) name(scope string) string {
+	if scope == "" {
+		return m.c.Name
+	}
+	return m.c.Name + "/" + scope
+}
+
+// trace is the hooks, and those that count.
+func (m *Meter) trace(h Hooks) transport.Trace {
+	if m.c.Seen == nil {
+		return h.trace()
+	}
+	return seen.Join(h.trace(), m.c.Seen.Trace(m.c.Name))
+}
+
+// Close takes the budgets out of Seen and gives their places in a store back.
+// Calls that are under way end as they would.
+func (m *Meter) Close() {
+	m.mu.Lock()
+	stops := m.stops
+	m.stops = nil
+	m.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+}
+
+// TenantOf is the tenant of a request, for people.
+func TenantOf(r *http.Request) string {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c.tenant
 }
 
 // burst is the capacity of a limit that bounds all keys together, as a budget

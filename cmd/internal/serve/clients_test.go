@@ -20,8 +20,8 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
-// seen is what a client saw.
-type seen struct {
+// tally is what a client saw.
+type tally struct {
 	Answered, Streamed, Text, Refused int
 	Failed                            []string
 }
@@ -76,7 +76,7 @@ func node(t *testing.T) (dir string) {
 	return dir
 }
 
-func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s seen) {
+func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s tally) {
 	t.Helper()
 	cmd := exec.Command("node", "client.mjs", api, url, fmt.Sprint(requests), fmt.Sprint(concurrency))
 	cmd.Dir = dir
@@ -107,7 +107,7 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 	})
 	_, url, _ := open(t, plain+fmt.Sprintf("key_env = \"PROVIDER_KEY\"\nrpm = %d\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", rpm), up)
 	var all sync.WaitGroup
-	results := make([]seen, workers)
+	results := make([]tally, workers)
 	for i := range workers {
 		all.Go(func() { results[i] = runNode(t, dir, "openai", url, each, 30) })
 	}

@@ -37,10 +37,19 @@ type Config struct {
 	StallTimeout span `toml:"stall_timeout"`
 	// Drain is how long SIGTERM waits for calls that are under way; 0 is 10m.
 	Drain span `toml:"drain"`
+	// RedisEnv names the environment variable with the address of a Redis or
+	// Valkey, such as redis://127.0.0.1:6379/0: gateways that use the same one share
+	// their budgets. Unset, budgets are in this process.
+	RedisEnv string `toml:"redis_env"`
+	// SecretEnv names the environment variable with a secret that is the same in
+	// all of them: with Redis, and keys that pass through, it must be set.
+	SecretEnv string `toml:"secret_env"`
 	// Upstreams are the providers.
 	Upstreams []Upstream `toml:"upstream"`
 	// Tenants, if there are any, are the only clients that are served.
 	Tenants []Tenant `toml:"tenant"`
+
+	redis, secret string
 }
 
 // An Upstream is one provider. Path and Models choose it: the longest path
@@ -193,6 +202,16 @@ func (c *Config) check(env func(string) string) error {
 		return errors.New("there is no [[upstream]]")
 	}
 	names := map[string]bool{}
+	if c.RedisEnv != "" {
+		if c.redis = env(c.RedisEnv); c.redis == "" {
+			return fmt.Errorf("redis_env: the environment variable %s is not set", c.RedisEnv)
+		}
+	}
+	if c.SecretEnv != "" {
+		if c.secret = env(c.SecretEnv); len(c.secret) < 16 {
+			return fmt.Errorf("secret_env: the environment variable %s must hold at least 16 characters", c.SecretEnv)
+		}
+	}
 	tenants := map[string]meter.Tenant{}
 	for _, t := range c.Tenants {
 		tenants[t.Name] = meter.Tenant{Weight: t.Weight, Limits: meter.Limits{RPM: t.RPM, TPM: t.TPM, InputTPM: t.InputTPM, OutputTPM: t.OutputTPM}}
@@ -206,6 +225,9 @@ func (c *Config) check(env func(string) string) error {
 		names[u.Name] = true
 		if err := u.check(env, len(c.Tenants) > 0); err != nil {
 			return fmt.Errorf("upstream %s: %w", u.Name, err)
+		}
+		if c.redis != "" && u.key == "" && c.secret == "" {
+			return fmt.Errorf("upstream %s: with redis_env and without key_env, set secret_env", u.Name)
 		}
 	}
 	seen, hashes := map[string]bool{}, map[[sha256.Size]byte]bool{}
