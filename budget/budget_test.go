@@ -58,7 +58,7 @@ func request(input, output int64) *estimate.Request {
 func open(t testing.TB, b *Budget, r *estimate.Request) *Call {
 	t.Helper()
 	c := new(Call)
-	c.Open(b.Scope(), silent{}, r)
+	c.Open(b.Scope(), silent{}, r, 1)
 	if err := c.Admit(context.Background(), time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -53,8 +54,9 @@ type Observer interface {
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
-// Open prices a call on a path. r is nil for a call without a body.
-func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
+// Open prices a call on a path. r is nil for a call that no model runs for, such as
+// one without a body. It counts as that many requests, 1 at least.
+func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	p.start()
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
@@ -62,6 +64,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
 		c.price = s.prices.Price(*r, s.Rule(r.Model))
 	}
 	c.cost = c.price.Cost()
+	c.cost.Requests = max(1, requests)
 }
 
 // Cost is what each attempt of the call takes.
@@ -83,6 +86,10 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
+	c.cost = c.path.fit(c.cost, c.price.stated)
+	if c.price.prompt {
+		c.price.input, c.price.output = c.cost.Input, c.cost.Output
+	}
 	c.path.ask(now, c.cost)
 	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names})
 	if err == nil {
@@ -136,7 +143,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
 			if refused {
-				s.pause(c.wait) // Refuse drains
+				s.pause(now, c.wait, named(c.wait)) // Refuse drains
 				c.watch.Paused(c.wait)
 			} else {
 				c.Pause(now, c.wait)
@@ -204,17 +211,27 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		l.Refused(c.open) // a ledger on paper counts them
 	}
 	if r.NotRate {
+		c.scope.failed(now)
 		c.End(Refused)
 		return
 	}
 	s := c.scope
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
-	if d > 0 && (!c.named || more > c.wait) {
-		s.pause(d)
+	switch {
+	case d > 0 && (!c.named || more > c.wait):
+		why := named(d)
+		if more >= r.Wait {
+			why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
+		} else if !r.Named {
+			why = "it refused for the rate"
+		}
+		s.pause(now, d, why)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+	case !c.named:
+		s.failed(now)
 	}
-	d = max(d, c.wait)
+	d = min(max(d, c.wait), s.maxPause)
 	concerned := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
@@ -231,6 +248,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
+	if e == Unknown && !c.Between() {
+		c.scope.failed(time.Now())
+	}
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
@@ -260,6 +280,9 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	input, output := c.price.Actual(r, rule)
 	c.settle(input, output)
 	s.prices.learn(&c.price, r)
+	for _, ch := range c.path.silence(now, c.sent) {
+		c.watch.LimitChanged(ch.old, ch.new)
+	}
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	usedIn, usedOut := c.price.Actual(r, rule)
 	s.doubt.ended(&c.price, usedIn, usedOut)

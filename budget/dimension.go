@@ -16,6 +16,9 @@ type dimension struct {
 	asked      int64       // largest cost asked of it
 	copied     bool        // like one of an outer scope: see Path.mirror
 	born       time.Time   // when it was learned or copied: calls from before are not in it
+	named      time.Time   // when a header said so last
+	times      int         // how often
+	silent     int         // answers since then that did not
 	cut        cut
 	used       recent // of it, by this budget
 

@@ -34,7 +34,7 @@ func Example() {
 	left := func() int64 { return b.Snapshot().Scopes[0].Limits[0].Credit }
 
 	var c budget.Call
-	c.Open(path, observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1})
+	c.Open(path, observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1}, 1)
 	if err := c.Admit(context.Background(), time.Now()); err != nil {
 		panic(err)
 	}

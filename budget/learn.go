@@ -29,18 +29,23 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 		if !q.Limit.OK || q.Limit.N <= 0 {
 			return reading{}, change{}
 		}
+		if window > s.maxPause {
+			return reading{}, change{} // a wait of a month would stop everybody: its refusals say it
+		}
+		s.makeRoom()
 		d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}, born: now}
 		s.add(d)
 	}
+	d.heard(now)
 	ceiling := d.ceiling()
 	if q.Limit.OK && q.Limit.N > 0 {
 		d.said = min(q.Limit.N, limit.MaxUnits)
 	}
-	if q.Remaining.OK && q.Remaining.N <= d.most() {
+	if q.Remaining.OK && q.Remaining.N <= d.most() && q.Remaining.N >= -d.most() {
 		if n := q.Remaining.N + part(u, own); n > d.shown {
 			d.shown = min(n, d.most())
 		}
-		left = reading{s, d.limit, u, q.Remaining.N}
+		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d))}
 	}
 	if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
 		ch = change{old, d.limit}

@@ -12,6 +12,9 @@ type Refusal struct {
 	// where it named nothing, when the next attempt goes. 0 is no wait.
 	Wait time.Duration
 
+	// Named is set if the provider named that wait.
+	Named bool
+
 	// Dimension is the kind of limit that refused: "requests", "tokens",
 	// "input", "output", or "" if that is not known.
 	Dimension string
@@ -34,6 +37,7 @@ type drained struct {
 func (s *Scope) patience(now, sent time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.some.Store(true) // an answer ends the streak
 	return s.streak.refused(now, sent)
 }
 
@@ -161,9 +165,4 @@ func drain(limits []drained, keep limit.Cost, wait time.Duration, before bool) {
 		}
 		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, part(l.limit.Unit, keep), wait)
 	}
-}
-
-// pause holds everybody of the scope for d.
-func (s *Scope) pause(d time.Duration) {
-	s.ledger.PauseScope(s.name, limit.Pause{For: d, By: "provider", Why: "a refusal"})
 }

@@ -21,9 +21,11 @@ type Scope struct {
 	ledger limit.Ledger
 	name   string        // in the ledger; "" is the root
 	burst  time.Duration // Options.Burst
-	own    bool          // the ledger asks for what it has forgotten
-	shared bool          // its limits are known to be those of several models
-	prices *Prices       // of the provider
+
+	maxPause time.Duration // Options.MaxPause
+	own      bool          // the ledger asks for what it has forgotten
+	shared   bool          // its limits are known to be those of several models
+	prices   *Prices       // of the provider
 
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
 	inForce atomic.Pointer[[]limit.Limit]
@@ -41,6 +43,8 @@ type Scope struct {
 	shape      shape
 	rest       time.Time // when the last drain opens or opened
 	streak     streak
+	overload   overload
+	probing    time.Time // until then a pause may be in force that has probes
 }
 
 // Adopt gives the scope the profile of its provider. The first profile counts;
@@ -299,6 +303,7 @@ func (s *Scope) admitted(now, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
+	s.overload.answered(sent)
 	for _, d := range s.dims {
 		if d.cut.active() {
 			s.apply(d, now)

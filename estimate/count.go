@@ -178,7 +178,7 @@ text:
 						sum += int64(w.wide[k])
 						box, again = 0, 0
 					} else if key := boxBytes(r); key == box {
-						sum += w.box[again]
+						sum += w.box[uint32(k)-boxes][again]
 						again = 1
 					} else {
 						sum += int64(w.wide[k])
@@ -233,7 +233,7 @@ text:
 			}
 			if k-boxes < boxBlocks {
 				if x &= 0xffffff; x == box {
-					sum += w.box[again]
+					sum += w.box[k-boxes][again]
 					again = 1
 				} else {
 					sum += int64(w.wide[k])
@@ -249,8 +249,8 @@ text:
 		for i < len(t) && t[i] >= 0x80 {
 			r, n := utf8.DecodeRune(t[i:])
 			k := wideIndex(r) & 0xfff
-			if uint32(k)-boxes < boxBlocks && boxBytes(r) == box {
-				sum += w.box[again]
+			if b := uint32(k) - boxes; b < boxBlocks && boxBytes(r) == box {
+				sum += w.box[b][again]
 			} else {
 				sum += int64(w.wide[k])
 			}
