@@ -36,11 +36,6 @@ type Snapshot struct {
 	// reservations count in full, ended ones with what they really cost.
 	Served Cost
 
-	// Degraded says why a ledger is not what it should be, such as a store that
-	// does not answer; the state is then that of what stands in for it. Empty: it
-	// is. A [Limiter] is always what it should be.
-	Degraded string
-
 	// Scopes are the other scopes that the limiter keeps now, in order of their
 	// names. Only the root has them.
 	Scopes []Snapshot
