@@ -101,8 +101,8 @@ func (l *Limiter) build() *call {
 		}
 	}
 	taken, most := 0, l.o.Batch
-	if l.waiting > 0 { // one who joins the line costs some four times as much
-		most = (most + 3) / 4
+	if l.waiting > 0 { // one who joins the line costs some eight times as much
+		most = (most + 7) / 8
 	}
 	for _, w := range l.pending {
 		if len(c.asks) == most {

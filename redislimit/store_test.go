@@ -521,7 +521,7 @@ func TestAProgramThatEndsInPeaceLeavesNoGap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaGoRedis(t, server.Addr)
-	o := redislimit.Options{Runner: runner, Limits: tokenLimit(limit.PerDay(1), 100, false), Timeout: 50 * time.Millisecond, MemberTTL: 200 * time.Millisecond}
+	o := redislimit.Options{Runner: runner, Limits: tokenLimit(limit.PerDay(1), 100, false), MemberTTL: 600 * time.Millisecond}
 	l := open(t, o)
 	take(t, l, limit.Ask{Cost: tokens(10)})
 	take(t, l, limit.Ask{Cost: tokens(20)}).Settle(tokens(5))
@@ -531,7 +531,7 @@ func TestAProgramThatEndsInPeaceLeavesNoGap(t *testing.T) {
 	if _, err := l.TryAdmit(limit.Ask{}); !errors.Is(err, redislimit.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(1200 * time.Millisecond)
 	l = open(t, o)
 	if c := credit(t, l, "tokens"); c != 85 {
 		t.Errorf("credit %d, of 100 less 15", c)
