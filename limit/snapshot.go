@@ -27,11 +27,6 @@ type Snapshot struct {
 	ProbeAt     time.Time // when a single call goes during the pause; zero = never
 	Probing     bool      // such a call is under way
 
-	// Degraded says why the limits are not kept as they should be, such as a store
-	// that is away so that each process keeps to its share. Empty: they are. A
-	// Limiter is never degraded; only the root has it.
-	Degraded string
-
 	// Served is what was admitted over all time, as settled so far: open
 	// reservations count in full, ended ones with what they really cost.
 	Served Cost
