@@ -27,14 +27,15 @@ type Snapshot struct {
 	ProbeAt     time.Time // when a single call goes during the pause; zero = never
 	Probing     bool      // such a call is under way
 
+	// Degraded says why the limits are not kept as they should be, such as a store
+	// that is away so that each process keeps to its share. The state is then that
+	// of what stands in for it. Empty: they are. A [Limiter] is never degraded; only
+	// the root has it.
+	Degraded string
+
 	// Served is what was admitted over all time, as settled so far: open
 	// reservations count in full, ended ones with what they really cost.
 	Served Cost
-
-	// Degraded says why a ledger is not what it should be, such as a store that
-	// does not answer; the state is then that of what stands in for it. Empty: it
-	// is. A [Limiter] is always what it should be.
-	Degraded string
 
 	// Scopes are the other scopes that the limiter keeps now, in order of their
 	// names. Only the root has them.
