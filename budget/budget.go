@@ -88,6 +88,8 @@ type Budget struct {
 	mu     sync.RWMutex // guards below; never held while the ledger is called
 	paths  map[key]*found
 	scopes map[string]*Scope
+	ring   []*Scope           // all of scopes, in no order
+	hand   int                // in ring: see room
 	prices map[string]*Prices // by host
 }
 
@@ -154,14 +156,17 @@ func New(o Options) (*Budget, error) {
 // Path returns what a call takes from. It takes tens of nanoseconds for an address
 // that was asked for before.
 func (b *Budget) Path(a Address) *Path {
+	if len(a.Host)+len(a.Account)+len(a.Model) > 500 { // keys are kept
+		a.Host, a.Account, a.Model = b.clean(a.Host, 80, "#/"), b.clean(a.Account, 40, "/"), b.clean(a.Model, 80, "")
+	}
 	k := b.key(&a)
-	if f := b.last.Load(); f != nil && f.key == k {
+	if f := b.last.Load(); f != nil && f.key == k && !f.path.gone() {
 		return f.path
 	}
 	b.mu.RLock()
 	f := b.paths[k]
 	b.mu.RUnlock()
-	if f == nil {
+	if f == nil || f.path.gone() {
 		f = b.find(k, &a)
 	}
 	b.last.Store(f)
@@ -170,9 +175,16 @@ func (b *Budget) Path(a Address) *Path {
 
 // find makes the path of an address that is not known, or is not any more.
 func (b *Budget) find(k key, a *Address) *found {
-	p := &Path{budget: b, scopes: []*Scope{b.root}}
+	p := &Path{budget: b, key: k, host: a.Host, scopes: []*Scope{b.root}}
 	add := func(name string, limits []limit.Limit, options limit.ScopeOptions) {
 		s, made := b.scope(name, a.Host)
+		if s == nil && p.account != nil {
+			return // its calls take from the account alone
+		}
+		if s == nil {
+			name = others
+			s, made = b.scope(name, "")
+		}
 		s.configure(limits, options)
 		if made && !b.own { // another budget may have put limits in force there
 			s.inherit(b.ledger.Snapshot(), p.scopes)
@@ -189,7 +201,7 @@ func (b *Budget) find(k key, a *Address) *found {
 			m = new(Model)
 		case m.Shared:
 			add(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
-			p.inner.shared = true
+			p.inner.shared.Store(true)
 			m = new(Model)
 		}
 		add(b.modelName(account, a.Model), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
@@ -200,7 +212,7 @@ func (b *Budget) find(k key, a *Address) *found {
 	f := &found{k, p}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if of := b.paths[k]; of != nil {
+	if of := b.paths[k]; of != nil && !of.path.gone() {
 		return of
 	}
 	if len(b.paths) >= maxPaths {
@@ -210,18 +222,20 @@ func (b *Budget) find(k key, a *Address) *found {
 	return f
 }
 
-// maxPaths bounds the addresses that are remembered.
-const maxPaths = 4096
-
-// scope is the scope of that name, made if it is not there.
+// scope is the scope of that name, made if it is not there; nil if there is no room
+// for it.
 func (b *Budget) scope(name, host string) (s *Scope, made bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.scopes[name]; s != nil {
 		return s, false
 	}
+	if !b.room(time.Now()) && name != others {
+		return nil, false
+	}
 	s = b.newScope(name, host)
 	b.scopes[name] = s
+	b.ring = append(b.ring, s)
 	return s, true
 }
 
@@ -229,8 +243,13 @@ func (b *Budget) scope(name, host string) (s *Scope, made bool) {
 func (b *Budget) newScope(name, host string) *Scope {
 	p := b.prices[host]
 	if p == nil {
-		p = new(Prices)
-		b.prices[host] = p
+		if len(b.prices) >= maxHosts {
+			host = others
+		}
+		if p = b.prices[host]; p == nil {
+			p = new(Prices)
+			b.prices[host] = p
+		}
 	}
 	return &Scope{
 		ledger: b.ledger, own: b.own, name: name, host: b.clean(host, 80, ""), burst: b.burst, maxPause: b.maxPause,

@@ -93,6 +93,8 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	if c.price.prompt {
 		c.price.input, c.price.output = c.cost.Input, c.cost.Output
 	}
+	c.scope.touch()
+	c.path.account.touch()
 	c.path.ask(now, c.cost)
 	return c.admit(ctx, now, false)
 }

@@ -89,7 +89,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		s.rest = open
 	}
 	for _, d := range s.dims {
-		if s != p.inner && !s.shared && d.configured.Rate.N > 0 {
+		if s != p.inner && !s.shared.Load() && d.configured.Rate.N > 0 {
 			continue // the innermost scope has a copy of it
 		}
 		if !s.concerns(d, kind, wait, noRequests) {

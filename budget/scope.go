@@ -25,11 +25,13 @@ type Scope struct {
 
 	maxPause time.Duration // Options.MaxPause
 	own      bool          // the ledger asks for what it has forgotten
-	shared   bool          // its limits are known to be those of several models
+	shared   atomic.Bool   // its limits are known to be those of several models
 	prices   *Prices       // of the provider
 
 	options limit.ScopeOptions // set once, before the ledger knows it
 
+	busy    atomic.Bool // a call used it lately
+	gone    atomic.Bool // the budget dropped it
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
 	inForce atomic.Pointer[[]limit.Limit]
 
@@ -40,6 +42,7 @@ type Scope struct {
 	doubt doubt
 
 	mu         sync.Mutex // guards below
+	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
 	configured []limit.Limit // by the user
 	started    bool          // with these
