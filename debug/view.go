@@ -48,7 +48,7 @@ type gauge struct {
 	Asked                  string
 }
 
-type waiter struct{ Tenant, Budget, Since, Cost, For, Expected string }
+type waiter struct{ Tenant, Budget, Since, Cost, For, Of, Expected string }
 
 type tenant struct {
 	Name, Share, Tokens, Calls, Waiting, Wait string
@@ -383,12 +383,9 @@ func round(n int64) int64 {
 
 func (v *view) line(s meter.State, waiting int64) {
 	for _, w := range s.Line {
-		if w.Of != "" {
-			w.For += " of " + w.Of
-		}
 		v.Line = append(v.Line, waiter{
 			Tenant: name(w.Tenant), Budget: w.Budget, Since: meter.Short(w.Since),
-			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Expected: meter.Short(w.Expected),
+			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Of: w.Of, Expected: meter.Short(w.Expected),
 		})
 	}
 	if more := waiting - int64(len(s.Line)); more > 0 && len(s.Line) > 0 {
