@@ -99,8 +99,12 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	return c.admit(ctx, now, false)
 }
 
-// AdmitAgain waits at the head of the line for a further attempt.
-func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error { return c.admit(ctx, now, true) }
+// AdmitAgain waits at the head of the line for a further attempt, or behind the
+// others if the scope has refused again and again. A call that is refused whatever
+// else is answered would else go first after each pause, and bring the next one.
+func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
+	return c.admit(ctx, now, !c.scope.inStreak())
+}
 
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {

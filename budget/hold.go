@@ -19,11 +19,15 @@ const probeAgain = time.Minute
 // another unit, a mistake, a month. So after MaxPause one call goes at a time, and
 // the first that is answered ends the pause.
 func (s *Scope) pause(now time.Time, d time.Duration, why string) {
-	p := limit.Pause{For: d, By: s.by(), Why: why}
-	if d > s.maxPause {
+	s.hold(now, limit.Pause{For: d, Why: why})
+}
+
+func (s *Scope) hold(now time.Time, p limit.Pause) {
+	p.By = s.by()
+	if p.For > s.maxPause {
 		p.ProbeAfter = s.maxPause
 		s.mu.Lock()
-		if until := now.Add(d); until.After(s.probing) {
+		if until := now.Add(p.For); until.After(s.probing) {
 			s.probing = until
 		}
 		s.mu.Unlock()

@@ -54,6 +54,6 @@ func (c *Call) Overloaded(now time.Time, wait time.Duration, named bool) {
 	if wait <= 0 {
 		return
 	}
-	s.ledger.PauseScope(s.name, limit.Pause{For: wait, By: s.by(), Why: "it is overloaded", KeepCredit: true})
+	s.hold(now, limit.Pause{For: wait, Why: "it is overloaded", KeepCredit: true})
 	c.watch.Paused(wait)
 }

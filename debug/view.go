@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,8 +93,10 @@ func viewOf(s meter.State) view {
 		for i, n := range b.Refused {
 			all.Refused[i] += n
 		}
-		for _, sc := range b.Scopes {
+		for _, sc := range shown(b.Scopes) {
 			v.Scopes = append(v.Scopes, scopeOf(b, sc, s.At))
+		}
+		for _, sc := range b.Scopes {
 			paused = paused || sc.Pause != nil
 			for _, l := range sc.Limits {
 				debt = debt || l.Debt > 0
@@ -127,6 +130,34 @@ func viewOf(s meter.State) view {
 	return v
 }
 
+// mostScopes is how many scopes of a budget are shown.
+const mostScopes = 24
+
+// shown are the scopes of a budget that have something to show: a limit, a pause, a
+// line, places of their own. There is always one. With many, those go first that
+// hold somebody up, then those that have served most.
+func shown(all []meter.Scope) []meter.Scope {
+	some := slices.DeleteFunc(slices.Clone(all), func(s meter.Scope) bool {
+		return len(s.Limits) == 0 && s.Pause == nil && s.MaxInFlight == 0 && s.Degraded == ""
+	})
+	if len(some) == 0 {
+		some = all[:min(1, len(all))]
+	}
+	if len(some) > mostScopes {
+		held := func(s meter.Scope) int64 {
+			if s.Pause != nil {
+				return 1 << 40
+			}
+			return s.Waiting
+		}
+		slices.SortStableFunc(some, func(a, b meter.Scope) int {
+			return cmp.Or(cmp.Compare(held(b), held(a)), cmp.Compare(b.Served.Input+b.Served.Output, a.Served.Input+a.Served.Output))
+		})
+		some = some[:mostScopes]
+	}
+	return some
+}
+
 func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 	out := scope{Name: s.Budget}
 	if s.Name != "" {
@@ -152,7 +183,7 @@ func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 			left = append(left, meter.Number(h.Left)+" "+h.Unit)
 		}
 	}
-	if s.Name == "" {
+	if first := shown(b.Scopes)[0]; s.Name == first.Name {
 		out.Left = strings.Join(left, ", ")
 	}
 	return out

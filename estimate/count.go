@@ -16,9 +16,8 @@ import (
 // published in testdata/corpus/ERRORS.md. Bytes that are not UTF-8 weigh as
 // U+FFFD each, which is what tokenizers and encoding/json turn them into.
 //
-// The result is never negative. More text never costs less, and the parts of a text,
-// cut between characters, cost together what the whole does, give or take
-// eight tokens a cut.
+// The result is never negative, and more text never costs less. The parts of a text,
+// cut between characters, cost what the whole does, give or take eight tokens a cut.
 func Count(text []byte) int64 { return CountFor(O200k, text) }
 
 // CountFor is [Count] with the weights of a family.

@@ -28,8 +28,9 @@ type Snapshot struct {
 	Probing     bool      // such a call is under way
 
 	// Degraded says why the limits are not kept as they should be, such as a store
-	// that is away so that each process keeps to its share. Empty: they are. A
-	// Limiter is never degraded; only the root has it.
+	// that is away so that each process keeps to its share. The state is then that
+	// of what stands in for it. Empty: they are. A [Limiter] is never degraded; only
+	// the root has it.
 	Degraded string
 
 	// Served is what was admitted over all time, as settled so far: open

@@ -43,3 +43,10 @@ func LegalSteps() map[string][]string {
 func ForTenant(req *http.Request, name string) *http.Request {
 	return req.WithContext(WithTenant(req.Context(), name))
 }
+
+// ReadAhead is how many bytes of memory bodies that were read ahead hold.
+func ReadAhead() int64 {
+	memory.mu.Lock()
+	defer memory.mu.Unlock()
+	return memory.used
+}
