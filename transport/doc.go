@@ -56,11 +56,16 @@
 // MaxConnsPerHost. Set [Options.MaxInFlight] to no more than that: then calls wait
 // here instead.
 //
-// # Several Transports
+// # One client for everything
 //
-// A Transport has one budget, for one provider. Make one for each tenant, or for
-// each model where the provider limits them apart. Let several share a budget
-// through [Options.Budget]. Layers above that retry on their own (the official
-// SDKs do) come in as new requests and are charged as such: switch one of the two
-// off.
+// A call takes from its account (a host and a credential), from its model, and
+// from its tenant, in one decision. What answers teach belongs to the model that
+// they are of, and limits in [Options] are those of each account. Those who wait
+// for the same limit share it fairly, by tenant and weight, in tokens, and
+// interactive calls go before batch calls. [WithTenant], [WithClass] and
+// [FailFast] say it for the calls of a context.
+//
+// Let several Transports share a budget through [Options.Budget]. Layers above
+// that retry on their own (the official SDKs do) come in as new requests and are
+// charged as such: switch one of the two off.
 package transport
