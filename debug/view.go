@@ -36,6 +36,7 @@ type scope struct {
 	Limits  []gauge
 	Flight  string
 	Waiting string // "" if nobody waits
+	Unknown bool   // there is no limit of any kind
 	Pause   string // "" if there is none
 	Left    string // headroom as the provider states it
 }
@@ -47,7 +48,7 @@ type gauge struct {
 	Asked                  string
 }
 
-type waiter struct{ Tenant, Budget, Since, Cost, For, Expected string }
+type waiter struct{ Tenant, Budget, Since, Cost, For, Of, Expected string }
 
 type tenant struct {
 	Name, Share, Tokens, Calls, Waiting, Wait string
@@ -163,6 +164,7 @@ func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 	if s.Name != "" {
 		out.Name += " / " + s.Name
 	}
+	out.Unknown = len(s.Limits) == 0 && s.MaxInFlight == 0
 	out.Flight = meter.Number(s.InFlight)
 	if s.Waiting > 0 {
 		out.Waiting = fmt.Sprintf("%s wait, the first for %s", meter.Number(s.Waiting), meter.Short(s.Oldest))
@@ -383,7 +385,7 @@ func (v *view) line(s meter.State, waiting int64) {
 	for _, w := range s.Line {
 		v.Line = append(v.Line, waiter{
 			Tenant: name(w.Tenant), Budget: w.Budget, Since: meter.Short(w.Since),
-			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Expected: meter.Short(w.Expected),
+			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Of: w.Of, Expected: meter.Short(w.Expected),
 		})
 	}
 	if more := waiting - int64(len(s.Line)); more > 0 && len(s.Line) > 0 {

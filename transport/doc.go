@@ -51,6 +51,11 @@
 // closed: those without a body, and those with an Idempotency-Key. It reports no
 // such replay, so that both are charged as one.
 //
+// A call that stands in net/http's own line for a connection when a pause begins
+// leaves when it has one, within the pause. That line forms if the base has
+// MaxConnsPerHost. Set [Options.MaxInFlight] to no more than that: then calls wait
+// here instead.
+//
 // # One client for everything
 //
 // A call takes from its account (a host and a credential), from its model, and

@@ -302,6 +302,7 @@ func TestLostConnectionShows(t *testing.T) {
 
 var (
 	screenshots = flag.String("screenshots", "", "take the pictures of the docs into that folder; takes two minutes")
+	only        = flag.String("only", "", "of the pictures, take only the one of that name")
 	span        = flag.Duration("span", 90*time.Second, "how long the load runs before a picture")
 )
 
@@ -377,6 +378,9 @@ func TestScreenshots(t *testing.T) {
 		{"top", busy, 1200, 720, false, false, false},
 		{"phone", busy, 375, 0, true, false, false},
 	} {
+		if *only != "" && *only != c.name {
+			continue
+		}
 		s := c.play.start(t)
 		p := b.open(t, c.width, 800, c.phone, c.dark)
 		p.load(s)
