@@ -45,6 +45,7 @@ type Scope struct {
 	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
 	configured []limit.Limit // by the user
+	account    bool          // it is one
 	started    bool          // with these
 	shape      shape
 	rest       time.Time // when the last drain opens or opened
@@ -99,6 +100,13 @@ func (s *Scope) configure(limits []limit.Limit, o limit.ScopeOptions) {
 	if !s.started {
 		s.configured, s.options = limits, o
 	}
+}
+
+// isAccount notes that limits of accounts are those of s.
+func (s *Scope) isAccount() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.account = true
 }
 
 // start gives a new account the limits that the user configured, with the capacity
