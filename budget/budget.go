@@ -67,7 +67,7 @@ func New(o Options) (*Budget, error) {
 		}
 	} else {
 		l, err := limit.New(limit.Options{
-			Limits: s.shape.start(configured), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
+			Limits: s.start(configured), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
 		})
 		if err != nil {
 			return nil, err
@@ -79,7 +79,8 @@ func New(o Options) (*Budget, error) {
 		was := l.Configured
 		for _, c := range configured {
 			if c.Unit == l.Unit && c.Rate == l.Rate && (c.Name == l.Name || c.Name == "") {
-				was.Burst, was.Largest = c.Burst, c.Largest // not those that start filled in
+				was = c // without what start filled in
+				was.Name, was.Unit = l.Configured.Name, l.Configured.Unit
 			}
 		}
 		s.configure(was, l.Limit)

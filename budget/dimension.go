@@ -15,6 +15,7 @@ type dimension struct {
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
 	asked      int64       // largest cost asked of it
 	cut        cut
+	law        lawful
 	used       recent // of it, by this budget
 
 	// refused is when an attempt was refused last that left after the wait of
@@ -100,10 +101,12 @@ func (d *dimension) effective(s shape, now time.Time) limit.Limit {
 	if burst == 0 {
 		burst = s.burst(l)
 	}
+	l.Burst = burst
+	d.obey(&l)
 	if d.shown > 0 {
-		burst = min(burst, max(d.shown-l.Rate.In(unseen), d.asked))
+		l.Burst = min(l.Burst, max(d.shown-l.Rate.In(unseen), d.asked))
 	}
-	l.Burst = max(1, burst)
+	l.Burst = max(1, l.Burst)
 	return l
 }
 

@@ -19,9 +19,10 @@ type change struct{ old, new limit.Limit }
 
 // learn takes in what the header of an answer says of limits at now. It returns
 // what is left, and the limits that changed. own is what the provider charged the
-// attempt on arrival, zero if it refused it. Nothing here raises credit; the
+// attempt on arrival, zero if it refused it. m are the marks of an attempt that was
+// not refused, or nil. Nothing here raises credit; the
 // caller hands the readings to Reservation.Lower.
-func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost) (left []reading, changes []change) {
+func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	swapped := swapped(i)
@@ -30,7 +31,7 @@ func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost) (left []re
 			return
 		}
 		window := s.window(u, q, i.Unnamed && u == limit.Requests)
-		if window == 0 {
+		if window == 0 || !s.counts(u, window, now) {
 			return
 		}
 		d := s.find(u, window)
@@ -39,6 +40,7 @@ func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost) (left []re
 				return
 			}
 			d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}}
+			s.study(d, now)
 			s.dims = append(s.dims, d)
 		}
 		ceiling := d.ceiling()
@@ -51,8 +53,13 @@ func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost) (left []re
 			}
 			left = append(left, reading{d.limit, u, q.Remaining.N})
 		}
+		was := d.limit
+		lawful := m != nil && d.saw(now, m.of(d), q)
 		if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
 			changes = append(changes, change{old, d.limit})
+		}
+		if lawful {
+			changes = append(changes, change{was, d.limit})
 		}
 	})
 	return left, changes

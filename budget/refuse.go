@@ -41,7 +41,7 @@ func (s *Scope) patience(now, sent time.Time) time.Duration {
 // the window that ends now: the provider only counts its windows from other
 // instants, and the drain is the whole answer. Otherwise somebody else uses the
 // limit, or a call is charged more than we think, and the rate is cut.
-func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool) (concerned []limit.Limit) {
+func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, m *marks) (concerned []limit.Limit, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, late := s.rest.IsZero(), sent.After(s.rest)
@@ -53,9 +53,14 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 			continue
 		}
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
+		old := d.limit
+		lawful := d.doubted(now, m.of(d), true)
 		if late && !first && used < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
-			s.apply(d, now)
+		}
+		s.apply(d, now)
+		if lawful {
+			changes = append(changes, change{old, d.limit})
 		}
 		if late {
 			d.refused = now
@@ -63,14 +68,14 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		concerned = append(concerned, d.limit)
 	}
 	if concerned != nil || wait == 0 {
-		return concerned
+		return concerned, changes
 	}
 	for _, d := range s.dims {
 		if d.limit.Rate.Window <= time.Minute {
 			concerned = append(concerned, d.limit)
 		}
 	}
-	return concerned
+	return concerned, changes
 }
 
 // concerns reports whether a refusal of that kind speaks of d. Of a unit's

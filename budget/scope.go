@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type Scope struct {
 	dims   []*dimension
 	shape  shape
 	rest   time.Time // when the last drain opens or opened
+	unused []quota   // that are no counters
 	streak streak
 }
 
@@ -50,6 +52,7 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 			if d.configured.Unit == limit.Tokens {
 				d.configured.Unit = s.shape.tokens
 			}
+			s.study(d, now)
 			s.apply(d, now)
 			if p.StartEmpty {
 				s.ledger.DrainScope(s.name, d.limit.Name, 0, 0)
@@ -82,18 +85,45 @@ func (s *Scope) configure(configured, inForce limit.Limit) {
 		d.said = inForce.Rate.N // learned by another before
 	}
 	s.dims = append(s.dims, d)
+	s.study(d, time.Now())
+	s.apply(d, time.Now())
 }
 
 // apply brings the ledger to what is known of d. It reports a change. The caller
 // holds s.mu.
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
+	if !d.law.until.IsZero() && !now.Before(d.law.until) {
+		s.study(d, now) // another day
+	}
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
 		s.ledger.EnforceScopeLimit(s.name, l) // cannot fail: every value is within bounds
 		return old, true
 	}
 	return old, false
+}
+
+// A quota is the unit and the window of a header's fields.
+type quota struct {
+	unit   limit.Unit
+	window time.Duration
+}
+
+// counts reports whether fields of a unit and a window are a counter, as far as is
+// known. The caller holds s.mu.
+func (s *Scope) counts(u limit.Unit, window time.Duration, now time.Time) bool {
+	if d := s.find(u, window); d != nil {
+		return !d.law.row.Unused
+	}
+	if slices.Contains(s.unused, quota{u, window}) {
+		return false
+	}
+	if row, ok := recorded(&s.profile, u, window, now); ok && row.Unused {
+		s.unused = append(s.unused, quota{u, window})
+		return false
+	}
+	return true
 }
 
 // find returns the dimension of a unit and a window, nil if there is none. The

@@ -29,7 +29,7 @@ var rooms = []struct {
 	{"retry", []string{"internal/refusal", "internal/neterr", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
 	{"profile", []string{"estimate", "limit"}, "data about providers; a law is a shape of a meter"},
 	{"law", []string{"limit", "profile"}, "evidence of answers as plain values; the profile only for the replay of recordings"},
-	{"budget", []string{"limit", "estimate", "headers", "usage", "profile"}, "decides about credit and knows no request and no response"},
+	{"budget", []string{"limit", "estimate", "headers", "usage", "profile", "law"}, "decides about credit and knows no request and no response"},
 	{"transport", []string{"budget", "limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal", "internal/neterr"}, "connects the rooms"},
 	{"internal/retryafter", nil, "a leaf: the one reading of Retry-After"},
 	{"internal/neterr", nil, "a leaf: the one reading of a round trip's errors"},
