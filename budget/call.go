@@ -315,7 +315,7 @@ func (c *Call) becomes(now time.Time, own limit.Cost) {
 // tell tells the observer of changes.
 func (c *Call) tell(changes []change) {
 	for _, ch := range changes {
-		if ch.old.LawWhy != ch.new.LawWhy || ch.old.Law.Shape != ch.new.Law.Shape {
+		if ch.law {
 			c.watch.LawChanged(ch.old, ch.new)
 		} else {
 			c.watch.LimitChanged(ch.old, ch.new)

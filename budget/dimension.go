@@ -103,7 +103,7 @@ func (d *dimension) effective(s shape, now time.Time) limit.Limit {
 	}
 	l.Burst = burst
 	d.obey(&l)
-	if d.shown > 0 {
+	if d.shown > 0 && (!d.law.full || l.Law.Shape != limit.ShapeBucket) {
 		l.Burst = min(l.Burst, max(d.shown-l.Rate.In(unseen), d.asked))
 	}
 	l.Burst = max(1, l.Burst)

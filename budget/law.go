@@ -13,12 +13,14 @@ import (
 // used. The zero lawful knows nothing, and learns nothing.
 //
 //	law                   the ledger meters               a guard
-//	not known             a sliding window, or what       yes
-//	                      answers show
+//	not known             a bucket, and from the first    yes
+//	                      balance on a sliding window,
+//	                      or what that balance covers
 //	a bucket, recorded    a bucket of the whole window    no, until a refusal
 //	a bucket, learned     a bucket of what was shown      yes
 //	a window              that window                     no
 //	a burst by the user   a bucket of that burst          no
+//	a share of a limit    a bucket of a short burst       no
 //	the rate is cut       a bucket                        yes
 type lawful struct {
 	learner *law.Learner
@@ -147,6 +149,7 @@ const (
 // once while nothing is known.
 func (d *dimension) obey(l *limit.Limit) {
 	l.Law, l.Guard, l.Margin, l.LawSince, l.LawWhy = limit.Law{}, 0, 0, time.Time{}, ""
+	l.ReadAt = limit.ReadAtSending
 	b := d.belief()
 	if d.law.learner == nil {
 		if b.Law.Shape.Windowed() {
@@ -155,10 +158,20 @@ func (d *dimension) obey(l *limit.Limit) {
 		return
 	}
 	l.LawSince, l.LawWhy = b.Since, b.Why
-	careful := max(1, min(l.Burst, l.Rate.N))
-	whole := l.Rate.N
+	l.ReadAt = limit.ReadUnsure
+	if d.law.row.Lag > 0 || d.law.row.When == profile.WhenAnswered || d.law.row.When == profile.WhenMade {
+		l.ReadAt = limit.ReadAtAnswer
+	}
+	careful := min(l.Burst, l.Rate.N)
 	l.Margin = min(max(0, d.shown-careful), l.Rate.In(time.Second))
+	if d.shown > 0 {
+		careful = min(careful, d.shown-l.Rate.In(unseen))
+	}
+	careful = max(1, careful)
+	whole := l.Rate.N
 	switch {
+	case d.shared():
+		l.Margin = 0
 	case d.cut.active():
 		l.Burst, l.Guard = whole, careful
 	case b.Law.Shape == limit.ShapeBucket:
@@ -172,10 +185,18 @@ func (d *dimension) obey(l *limit.Limit) {
 			at, l.Guard = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, careful
 		}
 		l.Law, l.Burst = timed(at, d.law.precise), whole
-		if l.Law.Shape != limit.ShapeLog {
-			l.Rate.N -= l.Rate.N / oneIn
+		if s := l.Law.Shape; s.Windowed() && s != limit.ShapeLog {
+			l.Law.Spare = l.Rate.N / oneIn
 		}
 	}
+}
+
+// shared reports whether the limit is the user's share of a larger one. What is left
+// of that one is not for this budget alone, so nothing that answers show lets more go
+// at once.
+func (d *dimension) shared() bool {
+	n := d.configured.Rate.N
+	return n > 0 && d.said >= 2*n
 }
 
 // timed adds to a law what a call's way makes unsure.

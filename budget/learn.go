@@ -15,7 +15,10 @@ type reading struct {
 }
 
 // A change is a limit that follows what a header says.
-type change struct{ old, new limit.Limit }
+type change struct {
+	old, new limit.Limit
+	law      bool // another law is believed
+}
 
 // learn takes in what the header of an answer says of limits at now. It returns
 // what is left, and the limits that changed. own is what the provider charged the
@@ -51,15 +54,16 @@ func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) 
 			if n := q.Remaining.N + part(u, own); n > d.shown {
 				d.shown = min(n, d.most())
 			}
+			d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
 			left = append(left, reading{d.limit, u, q.Remaining.N})
 		}
 		was := d.limit
 		lawful := m != nil && d.saw(now, m.of(d), q)
 		if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
-			changes = append(changes, change{old, d.limit})
+			changes = append(changes, change{old: old, new: d.limit})
 		}
 		if lawful {
-			changes = append(changes, change{was, d.limit})
+			changes = append(changes, change{was, d.limit, true})
 		}
 	})
 	return left, changes

@@ -60,7 +60,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		}
 		s.apply(d, now)
 		if lawful {
-			changes = append(changes, change{old, d.limit})
+			changes = append(changes, change{old, d.limit, true})
 		}
 		if late {
 			d.refused = now

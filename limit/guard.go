@@ -30,6 +30,7 @@ type Guard struct {
 	sure   int64 // the same, less what may have arrived after it
 	known  bool
 	newest int64 // when that reading was sent
+	heard  bool  // there was a reading once
 
 	full  bool  // the whole burst was there, and less than half of it went since
 	spent bool  // more than half of a whole burst went
@@ -93,7 +94,7 @@ func (g *Guard) Shown(sent time.Duration, units, sure int64) {
 		return
 	}
 	bounded := func(n int64) int64 { return max(-MaxUnits, min(n, MaxUnits)) }
-	g.known, g.newest, g.shown, g.sure = true, int64(sent), bounded(units), bounded(sure)
+	g.known, g.heard, g.newest, g.shown, g.sure = true, true, int64(sent), bounded(units), bounded(sure)
 }
 
 // Passed takes in that a call sent at that instant was not refused.

@@ -11,7 +11,7 @@ import "time"
 //	guard            the guard must have room too
 //	window           the window decides; the bucket is charged along with it
 //	both             either the window, or the bucket with what a reading shows for
-//	                 sure; and the guard
+//	                 sure, or the bucket alone before the first reading; and the guard
 //
 // A cost goes through all that decides, or through nothing. All books are charged
 // with all that goes, and lowered by all readings. So another law changes only
@@ -26,6 +26,16 @@ type meterMore struct {
 	guarded bool
 	window  *Window
 	before  meterBefore
+}
+
+// asks reports whether the window decides. Behind a guard its law is a guess, which
+// counts only once an answer has said what is left: that may lift the guard.
+func (x *meterMore) asks() bool { return !x.guarded || x.guard.heard }
+
+// trusts reports whether the bucket may let cost go beside the window: a reading
+// shows more than the window's books are sure of, or nothing was heard yet.
+func (x *meterMore) trusts(cost int64) bool {
+	return x.guarded && (!x.guard.heard || x.guard.Covers(cost))
 }
 
 // meterBefore is what the last take found, so that it can be undone exactly.
@@ -58,11 +68,11 @@ func (m *meter) takeMore(now, cost int64) bool {
 		switch {
 		case cost > m.max:
 			return false
-		case w.take(now, cost):
+		case x.asks() && w.take(now, cost):
 			m.Bucket.advance(now)
 			m.Bucket.charge(cost)
-		case x.guarded && x.guard.Covers(cost) && m.Bucket.take(now, cost):
-			w.charge(w.at, cost) // a reading shows more than these books are sure of
+		case x.trusts(cost) && m.Bucket.take(now, cost):
+			w.charge(w.at, cost)
 		default:
 			return false
 		}
@@ -106,7 +116,7 @@ func (m *meter) admits(now, cost int64) bool {
 	if x.window == nil {
 		return covers()
 	}
-	return cost <= m.max && x.window.admits(cost) || x.guarded && x.guard.Covers(cost) && covers()
+	return cost <= m.max && x.asks() && x.window.admits(cost) || x.trusts(cost) && covers()
 }
 
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
@@ -116,9 +126,9 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 		return m.Bucket.waitFrom(start, ahead, cost)
 	}
 	var wait int64
-	if x.window != nil {
+	if x.window != nil && x.asks() {
 		wait = x.window.waitFrom(start, ahead, cost)
-		if x.guarded && x.guard.Covers(ahead+cost) {
+		if x.trusts(ahead + cost) {
 			wait = min(wait, m.Bucket.waitFrom(start, ahead, cost))
 		}
 	} else {
@@ -171,10 +181,14 @@ func (m *meter) refund(taken, units int64) {
 
 // credit is the whole units there, rounded down; negative is debt.
 func (m *meter) credit() int64 {
-	if m.more != nil && m.more.window != nil {
-		return m.more.window.Credit()
+	x := m.more
+	if x == nil || x.window == nil || !x.asks() {
+		return m.Bucket.Credit()
 	}
-	return m.Bucket.Credit()
+	if x.guarded { // which of them decides is open
+		return min(x.window.Credit(), m.Bucket.Credit())
+	}
+	return x.window.Credit()
 }
 
 // reading is what an answer said was left, in units, and what moved since its call
@@ -222,14 +236,15 @@ func (m *meter) drain(keep, d int64) bool {
 	return fell
 }
 
-// refusedMore takes in a refusal at now: the guard is as at the start, and after d
-// the window holds keep units and nothing beyond.
+// refusedMore takes in a refusal at now: the guard is as at the start. Without one
+// the law is known, and after d the window holds keep units and nothing beyond. Of
+// an unknown law the bucket and the guard are drained alone: what is put in the
+// window now would stay there for all of it, whatever wait the refusal names.
 func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
 	x := m.more
 	if x.guarded {
 		x.guard.Refused(time.Duration(now))
-	}
-	if x.window != nil {
+	} else if x.window != nil {
 		x.window.advance(now)
 		fell = x.window.drain(keep, d)
 	}
