@@ -68,7 +68,7 @@ func ruled(p profile.Profile, o providertest.Options) profile.Profile {
 	p.RefusedFree = !o.RefusedCount
 	p.Name, p.Linear = "box", o.Algorithm <= providertest.Bucket
 	if o.Dialect == providertest.AnthropicHeaders {
-		p.Dialect, p.Linear = "anthropic", false
+		p.Linear = false
 	}
 	return p
 }

@@ -1,8 +1,14 @@
 package budget
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -12,90 +18,230 @@ import (
 // Options configure a [Budget]. Every field may be zero, which is unset:
 // unlimited for a limit. The zero Options learn the limits from headers.
 type Options struct {
-	// Limits are what the user configured. Each is a ceiling: headers may lower
-	// it, nothing raises it. A limit without a name gets that of [NameOf].
+	// Limits are what the user configured for each account: they bound all that
+	// passes to one account together. Each is a ceiling: headers may lower it,
+	// nothing raises it. A limit without a name gets that of [NameOf].
 	Limits []limit.Limit
 
 	// Burst is the capacity of every limit of a minute or less, as a time of its
 	// rate. Unset, the profile says.
 	Burst time.Duration
 
-	// MaxInFlight, MaxQueue and MaxWait are those of [limit.Options].
+	// MaxInFlight, MaxQueue and MaxWait are those of [limit.Options]: of all
+	// accounts together.
 	MaxInFlight, MaxQueue int
 	MaxWait               time.Duration
 
-	// Profile is the provider's, if it is known before the first call. The zero
-	// Profile waits for [Scope.Adopt].
+	// MaxPause is the longest wait of a provider that holds everybody; 0 is
+	// [DefaultMaxPause]. After it one call goes at a time while the provider's wait
+	// lasts, and the first that is answered ends the wait. The refused call itself is
+	// never sent before the provider's time.
+	MaxPause time.Duration
+
+	// Profile is that of every account, if it is known before the first call. The
+	// zero Profile waits for [Path.Adopt].
 	Profile profile.Profile
 
-	// Ledger is used instead of a [limit.Limiter] made from the fields above.
-	// Limits, MaxInFlight, MaxQueue and MaxWait must then be unset. The limits
-	// that it has configured when it is handed over are those of the budget.
+	// Ledger is used instead of a [limit.Limiter] made by the Budget. MaxInFlight,
+	// MaxQueue and MaxWait must then be unset. The limits that its root has when it
+	// is handed over bound all accounts together.
 	Ledger limit.Ledger
+
+	// Secret is the key of the hash that stands for a credential in the names of
+	// scopes. Unset, it is random: the names are then of this Budget alone. Budgets
+	// in several processes over one store need the same.
+	Secret []byte
 }
 
-// A Budget is the credit of one account and what was configured for it. Several
-// Transports may share it. Make it with [New]; it may be used by any number of
-// goroutines.
+// A Budget is the credit of the accounts that calls pass to, and what was
+// configured for them. Several Transports may share it. Make it with [New]; it may
+// be used by any number of goroutines.
 type Budget struct {
-	ledger limit.Ledger
-	root   Scope
+	ledger     limit.Ledger
+	own        bool          // the ledger asks open for what it has forgotten
+	configured []limit.Limit // of each account
+	burst      time.Duration
+	maxPause   time.Duration
+	profile    profile.Profile
+	secret     []byte
+	seeds      [2]maphash.Seed
+	root       *Scope
+
+	last atomic.Pointer[found] // that was asked for last
+
+	mu     sync.RWMutex // guards below; never held while the ledger is called
+	paths  map[key]*found
+	scopes map[string]*Scope
+	prices map[string]*Prices // by host
+}
+
+// found is a path with the key that finds it.
+type found struct {
+	key  key
+	path *Path
 }
 
 // New returns a Budget. Errors are a [*limit.ConfigError], or name a field of
 // Options.
 func New(o Options) (*Budget, error) {
-	b := &Budget{ledger: o.Ledger}
-	s := &b.root
-	s.burst, s.shape = o.Burst, shapeOf(&o.Profile, o.Burst)
+	b := &Budget{
+		ledger: o.Ledger, own: o.Ledger == nil, burst: o.Burst, maxPause: cmp.Or(o.MaxPause, DefaultMaxPause), profile: o.Profile, secret: slices.Clone(o.Secret),
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		paths: map[key]*found{}, scopes: map[string]*Scope{}, prices: map[string]*Prices{},
+	}
+	if len(b.secret) == 0 {
+		b.secret = make([]byte, 32)
+		rand.Read(b.secret)
+	}
+	if o.MaxPause < 0 {
+		return nil, fmt.Errorf("budget: Options.MaxPause is %v: it must not be negative; zero is unset", o.MaxPause)
+	}
 	if o.Burst < 0 {
 		return nil, fmt.Errorf("budget: Options.Burst is %v: it must not be negative; zero is unset", o.Burst)
 	}
-	configured := make([]limit.Limit, len(o.Limits))
-	for i, l := range o.Limits {
+	for _, l := range o.Limits {
 		if o.Burst > 0 && l.Burst == 0 && l.Rate.Window <= time.Minute {
 			l.Burst = max(1, l.Rate.In(o.Burst))
 		}
-		configured[i] = l
+		if l.Name == "" {
+			l.Name = NameOf(l.Unit, l.Rate.Window)
+		}
+		b.configured = append(b.configured, l)
 	}
+	limits := limit.Options{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Open: b.open}
 	if o.Ledger != nil {
 		if isNil(o.Ledger) {
 			return nil, fmt.Errorf("budget: Options.Ledger is a nil %T: make it first, or leave the field unset", o.Ledger)
 		}
-		if len(o.Limits) > 0 || o.MaxInFlight|o.MaxQueue != 0 || o.MaxWait != 0 {
-			return nil, errors.New("budget: Options.Ledger is set, and so are limits: set the limits of the ledger itself")
+		if o.MaxInFlight|o.MaxQueue != 0 || o.MaxWait != 0 {
+			return nil, errors.New("budget: Options.Ledger is set, and so are MaxInFlight, MaxQueue or MaxWait: set them in the ledger itself")
 		}
 	} else {
-		l, err := limit.New(limit.Options{
-			Limits: s.start(configured), MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
-		})
+		l, err := limit.New(limits)
 		if err != nil {
 			return nil, err
 		}
 		b.ledger = l
 	}
-	s.ledger = b.ledger
-	for _, l := range b.ledger.Snapshot().Limits {
-		was := l.Configured
-		for _, c := range configured {
-			if c.Unit == l.Unit && c.Rate == l.Rate && (c.Name == l.Name || c.Name == "") {
-				was = c // without what start filled in
-				was.Name, was.Unit = l.Configured.Name, l.Configured.Unit
-			}
-		}
-		s.configure(was, l.Limit)
+	if _, err := limit.New(limit.Options{Limits: b.configured}); err != nil {
+		return nil, err // each account will get them
+	}
+	b.configured = slices.DeleteFunc(b.configured, func(l limit.Limit) bool { return l.Rate == limit.Rate{} })
+	b.root = b.newScope("", "")
+	if !b.own {
+		b.root.inherit(b.ledger.Snapshot(), nil)
 	}
 	if o.Profile.Name != "" {
-		s.Adopt(time.Now(), o.Profile)
+		b.root.Adopt(time.Now(), o.Profile)
 	}
 	return b, nil
 }
 
-// Scope returns the scope that a call takes from. A budget has one scope today.
-func (b *Budget) Scope() *Scope { return &b.root }
+// Path returns what a call takes from. It takes tens of nanoseconds for an address
+// that was asked for before.
+func (b *Budget) Path(a Address) *Path {
+	k := b.key(&a)
+	if f := b.last.Load(); f != nil && f.key == k {
+		return f.path
+	}
+	b.mu.RLock()
+	f := b.paths[k]
+	b.mu.RUnlock()
+	if f == nil {
+		f = b.find(k, &a)
+	}
+	b.last.Store(f)
+	return f.path
+}
 
-// Snapshot is the state of the budget now, for people and metrics.
-func (b *Budget) Snapshot() limit.Snapshot { return b.ledger.Snapshot() }
+// find makes the path of an address that is not known, or is not any more.
+func (b *Budget) find(k key, a *Address) *found {
+	account := b.accountName(a)
+	names := []string{account}
+	if a.Model != "" {
+		names = append(names, b.modelName(account, a.Model))
+	}
+	p := &Path{budget: b, names: names, scopes: []*Scope{b.root}}
+	for i, name := range names {
+		s, made := b.scope(name, a.Host)
+		if i == 0 {
+			p.account = s
+			s.configure(b.configured)
+		}
+		if made && !b.own { // another budget may have put limits in force there
+			s.inherit(b.ledger.Snapshot(), p.scopes)
+		}
+		p.scopes, p.inner = append(p.scopes, s), s
+	}
+	if b.profile.Name != "" {
+		p.Adopt(time.Now(), b.profile)
+	}
+	f := &found{k, p}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if of := b.paths[k]; of != nil {
+		return of
+	}
+	if len(b.paths) >= maxPaths {
+		clear(b.paths) // they are made again from the scopes, which stay
+	}
+	b.paths[k] = f
+	return f
+}
+
+// maxPaths bounds the addresses that are remembered.
+const maxPaths = 4096
+
+// scope is the scope of that name, made if it is not there.
+func (b *Budget) scope(name, host string) (s *Scope, made bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.scopes[name]; s != nil {
+		return s, false
+	}
+	s = b.newScope(name, host)
+	b.scopes[name] = s
+	return s, true
+}
+
+// newScope makes a scope. The caller holds b.mu.
+func (b *Budget) newScope(name, host string) *Scope {
+	p := b.prices[host]
+	if p == nil {
+		p = new(Prices)
+		b.prices[host] = p
+	}
+	return &Scope{ledger: b.ledger, own: b.own, name: name, burst: b.burst, maxPause: b.maxPause, shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p}
+}
+
+// open tells the ledger what a scope has that it does not know any more. It was
+// full when the ledger forgot it.
+func (b *Budget) open(name string) (limit.ScopeOptions, []limit.Limit) {
+	b.mu.RLock()
+	s := b.scopes[name]
+	b.mu.RUnlock()
+	if s == nil {
+		return limit.ScopeOptions{}, nil
+	}
+	return limit.ScopeOptions{}, s.limits()
+}
+
+// Snapshot is the state of the budget now, for people and metrics: what all share,
+// and in it the accounts and models that are in use.
+func (b *Budget) Snapshot() limit.Snapshot {
+	snap := b.ledger.Snapshot()
+	b.root.complete(&snap)
+	for i := range snap.Scopes {
+		one := &snap.Scopes[i]
+		b.mu.RLock()
+		s := b.scopes[one.Scope]
+		b.mu.RUnlock()
+		if s != nil {
+			s.complete(one)
+		}
+	}
+	return snap
+}
 
 // String says what this is, and nothing of what it holds.
 func (b *Budget) String() string { return "tripmeter budget" }

@@ -59,7 +59,7 @@ func request(input, output int64) *estimate.Request {
 func open(t testing.TB, b *Budget, r *estimate.Request) *Call {
 	t.Helper()
 	c := new(Call)
-	c.Open(b.Scope(), silent{}, r)
+	c.Open(b.Scope(), silent{}, r, 1)
 	if err := c.Admit(context.Background(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +67,45 @@ func open(t testing.TB, b *Budget, r *estimate.Request) *Call {
 	return c
 }
 
-func state(t testing.TB, b *Budget, name string) limit.LimitState {
+// Scope is the path of most tests.
+func (b *Budget) Scope() *Path { return b.Path(Address{Host: "api.test", Model: "m"}) }
+
+// state is that of the limit of that name on the path of most tests: of several
+// scopes the lowest, with the least credit of any.
+func state(t testing.TB, b *Budget, name string) (state limit.LimitState) {
 	t.Helper()
-	for _, l := range b.Snapshot().Limits {
-		if l.Name == name {
-			return l
+	b.Scope().start()
+	b.ledger.Forecast(limit.Ask{Scopes: b.Scope().names}) // the scopes are there when a call names them
+	snap := b.Snapshot()
+	for _, s := range append([]limit.Snapshot{snap}, snap.Scopes...) {
+		for _, l := range s.Limits {
+			if l.Name != name {
+				continue
+			}
+			least := l
+			if state.Name != "" && balance(state) < balance(l) {
+				least = state
+			}
+			if state.Name == "" || l.Rate.N < state.Rate.N {
+				state = l
+			}
+			state.Credit, state.Debt = least.Credit, least.Debt
 		}
 	}
-	t.Fatalf("no limit %q", name)
-	return limit.LimitState{}
+	if state.Name == "" {
+		t.Fatalf("no limit %q in %v", name, snap)
+	}
+	return state
+}
+
+// pausedUntil is the latest end of a pause of any scope; zero: there is none.
+func pausedUntil(b *Budget) (at time.Time) {
+	for _, s := range b.Snapshot().Scopes {
+		if s.PausedUntil.After(at) {
+			at = s.PausedUntil
+		}
+	}
+	return at
 }
 
 func balance(l limit.LimitState) int64 { return l.Credit - l.Debt }
@@ -177,7 +207,7 @@ func TestARefusalDrainsWhatRefused(t *testing.T) {
 		c := open(t, b, request(300, 100))
 		c.Hear(time.Now(), &headers.Info{}, true)
 		c.Refuse(time.Now(), Refusal{Wait: 7 * time.Second, Dimension: "tokens"})
-		if until := time.Until(b.Snapshot().PausedUntil); until != 7*time.Second {
+		if until := time.Until(pausedUntil(b)); until != 7*time.Second {
 			t.Errorf("nothing leaves for %v", until)
 		}
 		time.Sleep(7 * time.Second)
@@ -194,8 +224,8 @@ func TestARefusalThatIsNotOfTheRateDrainsNothing(t *testing.T) {
 		full := balance(state(t, b, tpm))
 		c := open(t, b, request(300, 100))
 		c.Refuse(time.Now(), Refusal{Wait: time.Minute, NotRate: true})
-		if got := balance(state(t, b, tpm)); got != full || !b.Snapshot().PausedUntil.IsZero() {
-			t.Errorf("%d tokens of %d, paused until %v", got, full, b.Snapshot().PausedUntil)
+		if got := balance(state(t, b, tpm)); got != full || !pausedUntil(b).IsZero() {
+			t.Errorf("%d tokens of %d, paused until %v", got, full, pausedUntil(b))
 		}
 	})
 }
@@ -448,7 +478,8 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}
 	for want, o := range map[string]Options{
 		"Options.Ledger is a nil *limit.Limiter": {Ledger: (*limit.Limiter)(nil)},
-		"Options.Ledger is set":                  {Ledger: l, Limits: perMinute()},
+		"Options.Ledger is set":                  {Ledger: l, MaxQueue: 3},
+		"Rate.N is -1":                           {Limits: []limit.Limit{{Rate: limit.PerMinute(-1)}}},
 		"Options.Burst is -1s":                   {Burst: -time.Second},
 		"MaxQueue":                               {MaxQueue: -1},
 	} {

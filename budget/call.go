@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -27,7 +28,8 @@ import (
 //
 // One goroutine at a time may use a Call. The zero Call is ready for Open.
 type Call struct {
-	scope   *Scope
+	path    *Path
+	scope   *Scope // the innermost of path
 	watch   Observer
 	price   Price
 	cost    limit.Cost
@@ -55,13 +57,17 @@ type Observer interface {
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
-// Open prices a call in a scope. r is nil for a call without a body.
-func (c *Call) Open(s *Scope, w Observer, r *estimate.Request) {
-	c.scope, c.watch = s, w
+// Open prices a call on a path. r is nil for a call that no model runs for, such as
+// one without a body. It counts as that many requests, 1 at least.
+func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
+	p.start()
+	s := p.inner
+	c.path, c.scope, c.watch = p, s, w
 	if r != nil {
 		c.price = s.prices.Price(*r, s.Rule(r.Model))
 	}
 	c.cost = c.price.Cost()
+	c.cost.Requests = max(1, requests)
 }
 
 // Cost is what each attempt of the call takes.
@@ -74,8 +80,8 @@ func (c *Call) Charged() limit.Cost { return c.charged }
 // Prompt reports whether the call has a body, so that a model may run.
 func (c *Call) Prompt() bool { return c.price.prompt }
 
-// Profile is that of the scope.
-func (c *Call) Profile() *profile.Profile { return &c.scope.profile }
+// Profile is that of the account.
+func (c *Call) Profile() *profile.Profile { return c.path.Profile() }
 
 // Between reports whether no attempt holds anything.
 func (c *Call) Between() bool { return !c.holds }
@@ -83,8 +89,12 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
-	c.scope.ask(now, c.cost)
-	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost})
+	c.cost = c.path.fit(c.cost, c.price.stated)
+	if c.price.prompt {
+		c.price.input, c.price.output = c.cost.Input, c.cost.Output
+	}
+	c.path.ask(now, c.cost)
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names})
 	if err == nil {
 		c.take(r)
 	}
@@ -93,11 +103,16 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 
 // AdmitAgain waits at the head of the line for a further attempt.
 func (c *Call) AdmitAgain(ctx context.Context) error {
-	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, First: true})
+	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names, First: true})
 	if err == nil {
 		c.take(r)
 	}
 	return err
+}
+
+// Forecast is what the call would wait if it came now, and for what.
+func (c *Call) Forecast() limit.Forecast {
+	return c.scope.ledger.Forecast(limit.Ask{Cost: c.cost, Scopes: c.path.names})
 }
 
 func (c *Call) take(r limit.Reservation) {
@@ -112,7 +127,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
-	c.scope.use(now, c.cost)
+	c.path.use(now, c.cost)
 	c.arrive(now, c.arrives())
 	return c.open
 }
@@ -126,7 +141,7 @@ func (c *Call) Stay() {
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
 func (c *Call) Pass(now time.Time) {
-	c.scope.admitted(now, c.sent)
+	c.path.admitted(now, c.sent)
 	c.open.Passed()
 }
 
@@ -137,7 +152,14 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
-		defer c.Pause(c.wait) // after what is learned, and also if the observer panics
+		defer func() { // after what is learned, and also if the observer panics
+			if refused {
+				s.pause(now, c.wait, named(c.wait)) // Refuse drains
+				c.watch.Paused(c.wait)
+			} else {
+				c.Pause(now, c.wait)
+			}
+		}()
 	}
 	own, uncharged := c.cost, limit.Cost{}
 	if refused {
@@ -145,11 +167,11 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.noRequests = r.OK && r.N <= 0
 		own, uncharged = limit.Cost{}, c.back(Refused)
 		s.doubt.refused(&c.price)
-		s.use(now, minus(limit.Cost{}, c.cost))
+		c.path.use(now, minus(limit.Cost{}, c.cost))
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
-		s.admitted(now, c.sent)
+		c.path.admitted(now, c.sent)
 		if c.price.charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
@@ -167,10 +189,10 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if s.profile.Foreign {
 		return
 	}
-	left, changes := s.learn(now, i, own, m)
+	left, changes := c.path.learn(now, i, own, m)
 	c.tell(changes)
 	for _, r := range left {
-		if c.open.Lower(r.limit.Name, r.remaining, uncharged) {
+		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
 		}
 		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
@@ -189,9 +211,9 @@ func (c *Call) question(r reading) {
 	}
 }
 
-// Pause holds everybody of the scope for d.
-func (c *Call) Pause(d time.Duration) {
-	c.scope.pause(d)
+// Pause holds everybody of the innermost scope for d.
+func (c *Call) Pause(now time.Time, d time.Duration) {
+	c.path.pause(now, d)
 	c.watch.Paused(d)
 }
 
@@ -203,19 +225,32 @@ func (c *Call) Waiting() bool { return c.named }
 // wait is over. After that there is as much as the refused call needs and nothing
 // beyond, for the first in line.
 func (c *Call) Refuse(now time.Time, r Refusal) {
+	if l, ok := c.scope.ledger.(interface{ Refused(limit.Reservation) }); ok && c.holds {
+		l.Refused(c.open) // a ledger on paper counts them
+	}
 	if r.NotRate {
+		c.scope.failed(now)
 		c.End(Refused)
 		return
 	}
 	s := c.scope
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
-	if d > 0 && (!c.named || more > c.wait) {
-		s.pause(d)
+	switch {
+	case d > 0 && (!c.named || more > c.wait):
+		why := named(d)
+		if more >= r.Wait {
+			why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
+		} else if !r.Named {
+			why = "it refused for the rate"
+		}
+		s.pause(now, d, why)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+	case !c.named:
+		s.failed(now)
 	}
-	d = max(d, c.wait)
-	concerned, changes := s.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	d = min(max(d, c.wait), s.maxPause)
+	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
@@ -224,14 +259,17 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	if s.profile.Rule.RefusedCount {
 		keep = limit.Cost{Requests: c.cost.Requests}
 	}
-	s.drain(concerned, minus(keep, c.back(Refused)), d)
+	drain(concerned, minus(keep, c.back(Refused)), d, true)
 	c.End(Refused)
-	s.drain(concerned, keep, d)
+	drain(concerned, keep, d, false)
 }
 
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
+	if e == Unknown && !c.Between() {
+		c.scope.failed(time.Now())
+	}
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
@@ -249,7 +287,7 @@ func (c *Call) End(e Ending) {
 }
 
 func (c *Call) back(e Ending) limit.Cost {
-	p := &c.scope.profile
+	p := c.path.Profile()
 	return e.back(c.cost, &p.Rule, p.RefusedFree)
 }
 
@@ -264,12 +302,15 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	input, output := c.price.Actual(r, rule)
 	c.settle(input, output)
 	s.prices.learn(&c.price, r)
+	for _, ch := range c.path.silence(now, c.sent) {
+		c.watch.LimitChanged(ch.old, ch.new)
+	}
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	usedIn, usedOut := c.price.Actual(r, rule)
 	s.doubt.ended(&c.price, usedIn, usedOut)
 	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
 	if input != c.cost.Input || output != c.cost.Output {
-		s.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
+		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
 }
 
@@ -285,7 +326,7 @@ func (c *Call) settle(input, output int64) {
 func (c *Call) arrives() limit.Cost {
 	own := c.cost
 	switch {
-	case c.scope.profile.RemainingAfter:
+	case c.path.Profile().RemainingAfter:
 		own.Input, own.Output = 0, 0
 	case c.price.charge == estimate.ChargeActual:
 		own.Output = 0 // not produced yet
@@ -296,20 +337,17 @@ func (c *Call) arrives() limit.Cost {
 // arrive enters in the books of the laws what the provider has charged the call by
 // now, and marks its place in them.
 func (c *Call) arrive(now time.Time, own limit.Cost) {
-	s := c.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.enter(now, minus(own, c.arrival), &c.marks)
+	c.marks.reset()
+	c.path.enter(now, minus(own, c.arrival), &c.marks)
 	c.arrival = own
 }
 
 // becomes corrects at now what was entered of the call.
 func (c *Call) becomes(now time.Time, own limit.Cost) {
-	s := c.scope
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.correct(c.sent, now, minus(own, c.arrival))
-	c.arrival = own
+	if diff := minus(own, c.arrival); diff != (limit.Cost{}) {
+		c.path.correct(c.sent, now, diff)
+		c.arrival = own
+	}
 }
 
 // tell tells the observer of changes.

@@ -14,6 +14,11 @@ type dimension struct {
 	said       int64       // the provider's own limit, 0 unknown
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
 	asked      int64       // largest cost asked of it
+	copied     bool        // like one of an outer scope: see Path.mirror
+	born       time.Time   // when it was learned or copied: calls from before are not in it
+	named      time.Time   // when a header said so last
+	times      int         // how often
+	silent     int         // answers since then that did not
 	cut        cut
 	law        lawful
 	used       recent // of it, by this budget

@@ -31,11 +31,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	left := func() int64 { return b.Snapshot().Limits[0].Credit }
+	path := b.Path(budget.Address{Host: "api.example.com", Model: "m"})
+	left := func() int64 { return b.Snapshot().Scopes[0].Limits[0].Credit }
 
 	var c budget.Call
-	c.Open(b.Scope(), observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1})
-	fmt.Println("before:", left())
+	c.Open(path, observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1}, 1)
 	if err := c.Admit(context.Background(), time.Now()); err != nil {
 		panic(err)
 	}
@@ -45,7 +45,6 @@ func Example() {
 	c.Settle(time.Now(), &r)
 	fmt.Println("charged:", c.Charged().Input, c.Charged().Output)
 	// Output:
-	// before: 60000
 	// on the wire: true
 	// charged: 290 20
 }

@@ -69,6 +69,9 @@ func fields(u limit.Unit, window time.Duration) []string {
 
 // recorded is the law that recorded traffic shows of a limit.
 func recorded(p *profile.Profile, u limit.Unit, window time.Duration, now time.Time) (profile.Law, bool) {
+	if p == nil {
+		return profile.Law{}, false
+	}
 	now = dated(now, p)
 	for _, f := range fields(u, window) {
 		l, ok := profile.LawFor(p.Name, f, now)
@@ -89,7 +92,7 @@ func (d *dimension) learns(s *Scope) bool {
 // study begins to learn the law of d. The caller holds s.mu.
 func (s *Scope) study(d *dimension, now time.Time) {
 	d.law = lawful{}
-	row, ok := recorded(&s.profile, d.limit.Unit, d.limit.Rate.Window, now)
+	row, ok := recorded(s.profile, d.limit.Unit, d.limit.Rate.Window, now)
 	if ok {
 		d.law.row, d.law.precise = row, row.Precise
 	}
@@ -257,29 +260,42 @@ func (m *marks) of(d *dimension) *law.Mark {
 }
 
 // enter enters in the books of the laws what the provider charges at now, and
-// marks the call's place in them. The caller holds s.mu.
-func (s *Scope) enter(now time.Time, c limit.Cost, m *marks) {
-	m.reset()
-	for _, d := range s.dims {
-		if d.law.learner != nil {
-			m.add(d, d.law.learner.Charged(now, part(d.limit.Unit, c)))
+// marks the call's place in them.
+func (p *Path) enter(now time.Time, c limit.Cost, m *marks) {
+	for _, s := range p.scopes {
+		if !s.some.Load() {
+			continue
 		}
+		s.mu.Lock()
+		for _, d := range s.dims {
+			if d.law.learner != nil {
+				m.add(d, d.law.learner.Charged(now, part(d.limit.Unit, c)))
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 
-// correct corrects what enter entered at sent: what comes back counts from then,
-// what comes on top from now on. The caller holds s.mu.
-func (s *Scope) correct(sent, now time.Time, c limit.Cost) {
-	for _, d := range s.dims {
-		if d.law.learner == nil {
+// correct corrects what was entered at sent: what comes back counts from then, what
+// comes on top from now on.
+func (p *Path) correct(sent, now time.Time, c limit.Cost) {
+	for _, s := range p.scopes {
+		if !s.some.Load() {
 			continue
 		}
-		switch n := part(d.limit.Unit, c); {
-		case n < 0:
-			d.law.learner.Charged(sent, n)
-		case n > 0:
-			d.law.learner.Charged(now, n)
+		s.mu.Lock()
+		for _, d := range s.dims {
+			if d.law.learner == nil {
+				continue
+			}
+			switch n := part(d.limit.Unit, c); {
+			case n < 0:
+				d.law.learner.Charged(sent, n)
+			case n > 0:
+				d.law.learner.Charged(now, n)
+			}
 		}
+		s.mu.Unlock()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 // A reading is what a header says is left of one dimension.
 type reading struct {
+	scope     *Scope // nil: there is none
 	limit     limit.Limit
 	unit      limit.Unit
 	remaining int64
@@ -20,52 +21,48 @@ type change struct {
 	law      bool // another law is believed
 }
 
-// learn takes in what the header of an answer says of limits at now. It returns
-// what is left, and the limits that changed. own is what the provider charged the
-// attempt on arrival, zero if it refused it. m are the marks of an attempt that was
-// not refused, or nil. Nothing here raises credit; the
-// caller hands the readings to Reservation.Lower.
-func (s *Scope) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
+// learn takes in what a quota says of the limit of that unit and window at now. It
+// returns what is left, unless that is unknown, and the changes of the limit, if it
+// follows what the quota says or another law is believed. m are the marks of an
+// attempt that was not refused, or nil. See [Path.learn].
+func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.Duration, own limit.Cost, m *marks) (left reading, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	swapped := swapped(i)
-	visit(i, s.shape.tokens, func(u limit.Unit, q headers.Quota) {
-		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
-			return
+	d := s.find(u, window)
+	if !s.counts(u, window, now) {
+		return reading{}, nil
+	}
+	if d == nil {
+		if !q.Limit.OK || q.Limit.N <= 0 {
+			return reading{}, nil
 		}
-		window := s.window(u, q, i.Unnamed && u == limit.Requests)
-		if window == 0 || !s.counts(u, window, now) {
-			return
+		if window > s.maxPause {
+			return reading{}, nil // a wait of a month would stop everybody: its refusals say it
 		}
-		d := s.find(u, window)
-		if d == nil {
-			if !q.Limit.OK || q.Limit.N <= 0 {
-				return
-			}
-			d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}}
-			s.study(d, now)
-			s.dims = append(s.dims, d)
+		s.makeRoom()
+		d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}, born: now}
+		s.add(d)
+	}
+	d.heard(now)
+	ceiling := d.ceiling()
+	if q.Limit.OK && q.Limit.N > 0 {
+		d.said = min(q.Limit.N, limit.MaxUnits)
+	}
+	if q.Remaining.OK && q.Remaining.N <= d.most() && q.Remaining.N >= -d.most() {
+		if n := q.Remaining.N + part(u, own); n > d.shown {
+			d.shown = min(n, d.most())
 		}
-		ceiling := d.ceiling()
-		if q.Limit.OK && q.Limit.N > 0 {
-			d.said = min(q.Limit.N, limit.MaxUnits)
-		}
-		if q.Remaining.OK && q.Remaining.N <= d.most() {
-			if n := q.Remaining.N + part(u, own); n > d.shown {
-				d.shown = min(n, d.most())
-			}
-			d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
-			left = append(left, reading{d.limit, u, q.Remaining.N})
-		}
-		was := d.limit
-		lawful := m != nil && d.saw(now, m.of(d), q)
-		if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
-			changes = append(changes, change{old: old, new: d.limit})
-		}
-		if lawful {
-			changes = append(changes, change{was, d.limit, true})
-		}
-	})
+		d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
+		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d))}
+	}
+	was := d.limit
+	lawful := m != nil && d.saw(now, m.of(d), q)
+	if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
+		changes = append(changes, change{old: old, new: d.limit})
+	}
+	if lawful {
+		changes = append(changes, change{was, d.limit, true})
+	}
 	return left, changes
 }
 
@@ -117,7 +114,7 @@ func ofADay(q headers.Quota) bool {
 //   - none for a first limit on requests without a reset: it is a day's as often
 //     as a minute's
 //   - a minute, by the custom of these APIs
-func (s *Scope) window(u limit.Unit, q headers.Quota, unnamed bool) time.Duration {
+func (p *Path) window(u limit.Unit, q headers.Quota, unnamed bool) time.Duration {
 	if q.Window > 0 {
 		return q.Window
 	}
@@ -125,19 +122,19 @@ func (s *Scope) window(u limit.Unit, q headers.Quota, unnamed bool) time.Duratio
 		return q.Inferred
 	}
 	if q.Limit.OK {
-		for _, d := range s.dims {
-			if d.limit.Unit == u && (d.said == q.Limit.N || d.configured.Rate.N == q.Limit.N) {
-				return d.limit.Rate.Window
+		for i := len(p.scopes) - 1; i >= 0; i-- {
+			if w := p.scopes[i].sized(u, q.Limit.N); w > 0 {
+				return w
 			}
 		}
 	}
-	if s.profile.Linear && q.Reset.OK && q.Limit.OK && q.Remaining.OK && q.Remaining.N < q.Limit.N && q.Limit.N > 0 {
+	if p.account.profile.Linear && q.Reset.OK && q.Limit.OK && q.Remaining.OK && q.Remaining.N < q.Limit.N && q.Limit.N > 0 {
 		return refilledIn(q)
 	}
 	if q.Reset.OK && q.Reset.D > time.Minute+time.Second || unnamed && q.Reset.D <= 10*time.Second {
 		return 0
 	}
-	if u == limit.Requests && !q.Reset.OK && s.find(u, time.Minute) == nil {
+	if u == limit.Requests && !q.Reset.OK && !p.has(u, time.Minute) {
 		return 0
 	}
 	return time.Minute

@@ -18,26 +18,28 @@ type Prices struct {
 // of a call without a body.
 type Price struct {
 	model         string
-	prompt        bool  // there is a body
-	raw           int64 // prompt before calibration; 0 if the body was not understood
-	input, output int64 // under the charge rule
-	reserve       int64 // output under a rule that reserves the cap
-	charge        estimate.Charge
+	prompt        bool            // there is a body
+	learns        estimate.Prompt // what the usage teaches when it comes
+	input, output int64           // under the charge rule
+	stated        limit.Cost      // the part that the request itself states
+	reserve       int64           // output under a rule that reserves the cap
+
+	mostInput, mostOutput int64 // that the call can have used
+	charge                estimate.Charge
 }
 
 // Price prices a request under a rule.
 func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
-	out := Price{model: r.Model, prompt: true, charge: rule.Charge}
-	if r.Understood {
-		out.raw = r.Input
-	}
-	r.Input = p.prompts.Scale(r.Model, r.Input)
+	out := Price{model: r.Model, prompt: true, charge: rule.Charge, learns: r.Prompt()}
+	r = p.prompts.Correct(r)
 	learned := p.answers.Learned(r.Model)
-	out.input, out.output = rule.Price(r, learned)
-	out.reserve = out.output
+	price := rule.Price(r, learned)
+	out.input, out.output, out.reserve = price.Input, price.Output, price.Output
+	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput, Output: price.StatedOutput}
+	out.mostInput, out.mostOutput = bounds(&r)
 	if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
-		_, out.reserve = rule.Price(r, learned)
+		out.reserve = rule.Price(r, learned).Output
 	}
 	return out
 }
@@ -58,6 +60,9 @@ const bytesPerToken = 6
 // r.Complete decides whether the answer is whole. The end of the connection is no
 // proof: a proxy ends a stream politely when its own connection was cut.
 func (p Price) Actual(r *usage.Result, rule estimate.Rule) (input, output int64) {
+	if r.NoTokens { // seconds, images, searches: the provider says what it counts
+		return 0, 0
+	}
 	used := used(r)
 	input, output = rule.Actual(p.input, p.output, used)
 	if (used.Output < 0 || !r.Complete) && rule.Charge != estimate.ChargeEstimate {
@@ -100,8 +105,8 @@ func (p *Prices) learn(c *Price, r *usage.Result) {
 	if !r.Found || c.model == "" {
 		return
 	}
-	if r.Input.OK && c.raw > 0 {
-		p.prompts.Observe(c.model, c.raw, r.Input.N)
+	if r.Input.OK {
+		p.prompts.Observe(c.learns, r.Input.N)
 	}
 	if r.Output.OK && r.Complete {
 		p.answers.Observe(c.model, r.Output.N)

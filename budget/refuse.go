@@ -12,6 +12,9 @@ type Refusal struct {
 	// where it named nothing, when the next attempt goes. 0 is no wait.
 	Wait time.Duration
 
+	// Named is set if the provider named that wait.
+	Named bool
+
 	// Dimension is the kind of limit that refused: "requests", "tokens",
 	// "input", "output", or "" if that is not known.
 	Dimension string
@@ -22,26 +25,57 @@ type Refusal struct {
 	NotRate bool
 }
 
+// A drained limit is one that a refusal speaks of.
+type drained struct {
+	scope *Scope
+	limit limit.Limit
+	young bool // it came after the refused attempt, which gives nothing back to it
+}
+
 // patience counts the refusal of an attempt that left at sent, and returns how
 // long everybody waits at least.
 func (s *Scope) patience(now, sent time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.some.Store(true) // an answer ends the streak
 	return s.streak.refused(now, sent)
 }
 
 // refused takes in that an attempt was refused that left at sent, and that the
-// next may leave after wait. It returns the limits concerned, to be drained. If
-// the budget has none of that kind, those that a pause empties stand in: the
+// next may leave after wait. It returns the limits concerned, to be drained: those
+// of the innermost scope, and those of outer ones that answers have shown to be
+// there. If there are none of that kind, those that a pause empties stand in: the
 // refused calls give back their tokens, which would fill these limits again, and
 // everybody would leave at once after the wait.
+func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, m *marks) (concerned []drained, changes []change) {
+	p.mirror(now)
+	for i := len(p.scopes) - 1; i >= 0; i-- {
+		if s := p.scopes[i]; s == p.inner || s.some.Load() {
+			c, ch := s.refused(now, sent, cost, wait, kind, noRequests, p, m)
+			concerned, changes = append(concerned, c...), append(changes, ch...)
+		}
+	}
+	if concerned != nil || wait == 0 {
+		return concerned, changes
+	}
+	p.inner.mu.Lock()
+	defer p.inner.mu.Unlock()
+	for _, d := range p.inner.dims {
+		if d.limit.Rate.Window <= time.Minute {
+			concerned = append(concerned, drained{p.inner, d.limit, !d.born.Before(sent)})
+		}
+	}
+	return concerned, changes
+}
+
+// refused is [Path.refused] for one scope of p.
 //
 // A refusal is explained if the attempt left before the wait of the last refusal
 // was over. It is also explained if this budget used up the limit by itself in
 // the window that ends now: the provider only counts its windows from other
 // instants, and the drain is the whole answer. Otherwise somebody else uses the
 // limit, or a call is charged more than we think, and the rate is cut.
-func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, m *marks) (concerned []limit.Limit, changes []change) {
+func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, p *Path, m *marks) (concerned []drained, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, late := s.rest.IsZero(), sent.After(s.rest)
@@ -49,13 +83,16 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		s.rest = open
 	}
 	for _, d := range s.dims {
+		if s != p.inner && !s.shared && d.configured.Rate.N > 0 {
+			continue // the innermost scope has a copy of it
+		}
 		if !s.concerns(d, kind, wait, noRequests) {
 			continue
 		}
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
 		old := d.limit
 		lawful := d.doubted(now, m.of(d), true)
-		if late && !first && used < d.ceiling() {
+		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
 		}
 		s.apply(d, now)
@@ -65,17 +102,24 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		if late {
 			d.refused = now
 		}
-		concerned = append(concerned, d.limit)
-	}
-	if concerned != nil || wait == 0 {
-		return concerned, changes
-	}
-	for _, d := range s.dims {
-		if d.limit.Rate.Window <= time.Minute {
-			concerned = append(concerned, d.limit)
-		}
+		concerned = append(concerned, drained{s, d.limit, !d.born.Before(sent)})
 	}
 	return concerned, changes
+}
+
+// outside is what was used of the limit that d is a copy of, by all who take from
+// it. The caller holds s.mu; those of the scopes further out come after it.
+func (p *Path) outside(now time.Time, s *Scope, d *dimension) (most int64) {
+	if !d.copied {
+		return 0
+	}
+	for _, o := range p.scopes {
+		if o == s {
+			break
+		}
+		most = max(most, o.inWindow(now, d.limit.Unit, d.limit.Rate.Window))
+	}
+	return most
 }
 
 // concerns reports whether a refusal of that kind speaks of d. Of a unit's
@@ -118,14 +162,13 @@ func (s *Scope) hasBoth(u limit.Unit) bool {
 	return short && long
 }
 
-// drain leaves keep of each of those limits after wait, and nothing beyond.
-func (s *Scope) drain(limits []limit.Limit, keep limit.Cost, wait time.Duration) {
+// drain leaves keep of each of those limits after wait, and nothing beyond. before
+// is set while the refused attempt still holds what it will give back.
+func drain(limits []drained, keep limit.Cost, wait time.Duration, before bool) {
 	for _, l := range limits {
-		s.ledger.DrainScope(s.name, l.Name, part(l.Unit, keep), wait)
+		if before && l.young {
+			continue
+		}
+		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, part(l.limit.Unit, keep), wait)
 	}
-}
-
-// pause holds everybody of the scope for d.
-func (s *Scope) pause(d time.Duration) {
-	s.ledger.PauseScope(s.name, limit.Pause{For: d, By: "provider", Why: "a refusal"})
 }

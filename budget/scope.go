@@ -13,7 +13,8 @@ import (
 
 // A Scope is what some limits of a provider have in common, and everything that
 // answers taught about them: limits, cuts, drains, the streak of refusals, the
-// charge rule and the prices of its models. [Budget.Scope] finds it.
+// charge rule. It is an account, a model of an account, or the root, which every
+// call takes from. [Budget.Path] finds those of a call.
 //
 // It may be used by any number of goroutines.
 type Scope struct {
@@ -21,19 +22,30 @@ type Scope struct {
 	name   string        // in the ledger; "" is the root
 	burst  time.Duration // Options.Burst
 
+	maxPause time.Duration // Options.MaxPause
+	own      bool          // the ledger asks for what it has forgotten
+	shared   bool          // its limits are known to be those of several models
+	prices   *Prices       // of the provider
+
+	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
+	inForce atomic.Pointer[[]limit.Limit]
+
 	adopt   sync.Once
-	profile profile.Profile // set once, before the first call
-	charge  atomic.Uint32   // an estimate.Charge: the profile's, or what headers show
+	profile *profile.Profile // set once, before the first call
+	charge  atomic.Uint32    // an estimate.Charge: the profile's, or what headers show
 
-	prices Prices
-	doubt  doubt
+	doubt doubt
 
-	mu     sync.Mutex // guards below
-	dims   []*dimension
-	shape  shape
-	rest   time.Time // when the last drain opens or opened
-	unused []quota   // that are no counters
-	streak streak
+	mu         sync.Mutex // guards below
+	dims       []*dimension
+	configured []limit.Limit // of an account
+	started    bool          // with these
+	shape      shape
+	rest       time.Time // when the last drain opens or opened
+	unused     []quota   // that are no counters
+	streak     streak
+	overload   overload
+	probing    time.Time // until then a pause may be in force that has probes
 }
 
 // Adopt gives the scope the profile of its provider. The first profile counts;
@@ -43,11 +55,12 @@ type Scope struct {
 func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 	s.adopt.Do(func() {
 		first = true
-		s.profile = p
 		s.charge.Store(uint32(p.Rule.Charge))
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.profile = &p
 		s.shape = shapeOf(&p, s.burst)
+		s.start()
 		for _, d := range s.dims {
 			if d.configured.Unit == limit.Tokens {
 				d.configured.Unit = s.shape.tokens
@@ -55,15 +68,13 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 			s.study(d, now)
 			s.apply(d, now)
 			if p.StartEmpty {
+				s.ledger.EnforceScopeLimit(s.name, d.limit) // makes the scope, if it is not there
 				s.ledger.DrainScope(s.name, d.limit.Name, 0, 0)
 			}
 		}
 	})
 	return first
 }
-
-// Profile is the adopted profile, the zero Profile before [Scope.Adopt].
-func (s *Scope) Profile() *profile.Profile { return &s.profile }
 
 // Rule is the charge rule in force for a model.
 func (s *Scope) Rule(model string) estimate.Rule {
@@ -77,16 +88,102 @@ func (s *Scope) Rule(model string) estimate.Rule {
 	return r
 }
 
-// configure adds a limit of the ledger: as the user configured it, zero if it was
-// only learned, and as it is in force.
-func (s *Scope) configure(configured, inForce limit.Limit) {
-	d := &dimension{limit: inForce, configured: configured}
-	if configured.Rate.N == 0 {
-		d.said = inForce.Rate.N // learned by another before
+// configure says what start gives to a new account.
+func (s *Scope) configure(limits []limit.Limit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configured = limits
+}
+
+// start gives a new account the limits that the user configured, with the capacity
+// that they start with: credit can be cut later, but not raised. The caller holds
+// s.mu.
+func (s *Scope) start() {
+	if s.started {
+		return
 	}
+	s.started = true
+	for i, l := range s.starts(s.configured) {
+		if slices.ContainsFunc(s.dims, func(d *dimension) bool { return d.limit.Name == l.Name }) {
+			continue // another budget over the ledger has set it
+		}
+		s.add(&dimension{limit: l, configured: s.configured[i]})
+		if !s.own {
+			s.ledger.SetScopeLimit(s.name, l)
+		}
+	}
+	s.publish()
+}
+
+// inherit takes over the limits that the scope has in a ledger already: as they
+// were configured, and as another budget has put them in force. A copy of a limit
+// that is configured further out is known by its unit and window.
+func (s *Scope) inherit(snap limit.Snapshot, outer []*Scope) {
+	for _, one := range append([]limit.Snapshot{snap}, snap.Scopes...) {
+		if one.Scope != s.name {
+			continue
+		}
+		for _, l := range one.Limits {
+			d := &dimension{limit: l.Limit, configured: l.Configured}
+			for _, o := range outer {
+				for _, of := range o.configuredDims() {
+					if l.Configured.Rate.N == 0 && of.limit.Unit == l.Unit && of.limit.Rate.Window == l.Rate.Window {
+						d.configured, d.copied = of.configured, true
+					}
+				}
+			}
+			if d.configured.Rate.N == 0 {
+				d.said = l.Rate.N
+			}
+			s.mu.Lock()
+			if s.find(l.Unit, l.Rate.Window) == nil {
+				s.add(d)
+				s.publish()
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// complete writes what was configured into the state of the scope, which the
+// ledger knows no more once it has forgotten the scope.
+func (s *Scope) complete(snap *limit.Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		for _, d := range s.dims {
+			if d.limit.Name == l.Name {
+				l.Configured = d.configured
+			}
+		}
+	}
+}
+
+// add adds a dimension. The caller holds s.mu.
+func (s *Scope) add(d *dimension) {
 	s.dims = append(s.dims, d)
+	s.some.Store(true)
 	s.study(d, time.Now())
-	s.apply(d, time.Now())
+}
+
+// publish keeps the limits in force for a ledger that has forgotten the scope. It
+// cannot ask for s.mu, which is held while the ledger is called. The caller holds
+// s.mu.
+func (s *Scope) publish() {
+	ls := make([]limit.Limit, len(s.dims))
+	for i, d := range s.dims {
+		ls[i] = d.limit
+	}
+	s.inForce.Store(&ls)
+}
+
+// limits are those in force.
+func (s *Scope) limits() []limit.Limit {
+	if ls := s.inForce.Load(); ls != nil {
+		return *ls
+	}
+	return nil
 }
 
 // apply brings the ledger to what is known of d. It reports a change. The caller
@@ -98,6 +195,7 @@ func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed boo
 	}
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
+		s.publish()
 		s.ledger.EnforceScopeLimit(s.name, l) // cannot fail: every value is within bounds
 		return old, true
 	}
@@ -119,11 +217,75 @@ func (s *Scope) counts(u limit.Unit, window time.Duration, now time.Time) bool {
 	if slices.Contains(s.unused, quota{u, window}) {
 		return false
 	}
-	if row, ok := recorded(&s.profile, u, window, now); ok && row.Unused {
+	if row, ok := recorded(s.profile, u, window, now); ok && row.Unused {
 		s.unused = append(s.unused, quota{u, window})
 		return false
 	}
 	return true
+}
+
+// mirror adds a limit like d, which belongs to another scope, unless there is one
+// of its unit and window. It reports whether it did.
+func (s *Scope) mirror(now time.Time, d dimension) (copied bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.find(d.limit.Unit, d.limit.Rate.Window) != nil {
+		return false
+	}
+	d.copied, d.born = true, now
+	s.add(&d)
+	s.publish()
+	s.ledger.EnforceScopeLimit(s.name, d.limit)
+	return true
+}
+
+// configuredDims are copies of the dimensions that are configured.
+func (s *Scope) configuredDims() []dimension {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []dimension
+	for _, d := range s.dims {
+		if d.configured.Rate.N > 0 {
+			all = append(all, *d)
+		}
+	}
+	return all
+}
+
+// has reports whether there is a limit of that unit and window and, unless n is 0,
+// of that size.
+func (s *Scope) has(u limit.Unit, window time.Duration, n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.find(u, window)
+	return d != nil && (n == 0 || d.configured.Rate.N == n || d.said == n)
+}
+
+// sized is the window of the limit of that unit and size, seen or configured
+// before; 0 if there is none.
+func (s *Scope) sized(u limit.Unit, n int64) time.Duration {
+	if !s.some.Load() {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.dims {
+		if d.limit.Unit == u && (d.said == n || d.configured.Rate.N == n) {
+			return d.limit.Rate.Window
+		}
+	}
+	return 0
+}
+
+// inWindow is what was used of the limit of that unit and window, in the window
+// that ends now.
+func (s *Scope) inWindow(now time.Time, u limit.Unit, window time.Duration) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.find(u, window); d != nil {
+		return d.used.in(now, window)
+	}
+	return 0
 }
 
 // find returns the dimension of a unit and a window, nil if there is none. The
@@ -169,6 +331,7 @@ func (s *Scope) admitted(now, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
+	s.overload.answered(sent)
 	for _, d := range s.dims {
 		if d.cut.active() {
 			s.apply(d, now)

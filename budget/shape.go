@@ -51,10 +51,10 @@ func (s shape) burst(l limit.Limit) int64 {
 	return max(1, min(l.Rate.In(span), l.Rate.N))
 }
 
-// start returns the configured limits as they start: with all the credit that the
+// starts returns the configured limits as they start: with all the credit that the
 // provider may hold, and what may go at once while nothing is known. Credit can be
-// cut later, but not raised.
-func (s *Scope) start(configured []limit.Limit) []limit.Limit {
+// cut later, but not raised. The caller holds s.mu.
+func (s *Scope) starts(configured []limit.Limit) []limit.Limit {
 	ls := slices.Clone(configured)
 	for i := range ls {
 		l := &ls[i]

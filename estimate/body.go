@@ -24,15 +24,17 @@ const (
 
 	// maxUnreadTokens bounds the price of media that is not read. Too little is
 	// paid back when the usage comes; too much refuses a call for nothing.
-	maxUnreadTokens = maxPages * pageTokens
+	maxUnreadTokens = 15_000
 )
 
-// Body inspects the body of a request without taking it from the request.
-// getBody hands out a copy, as http.Request.GetBody does (nil if there is none):
-// one with a reading position of its own, which not every GetBody has before the
-// body itself has been sent. contentType is the Content-Type field, size the
-// length in bytes (-1 is not known). Bodies that are not JSON, too large, or
-// cannot be read a second time are priced by Unread. It never fails.
+// Body inspects the body of a request without taking it from the request:
+//
+//	estimate.Body(req.GetBody, req.Header.Get("Content-Type"), req.ContentLength, estimate.Options{Path: req.URL.Path})
+//
+// getBody returns a copy of the body that has a reading position of its own, as
+// http.Request.GetBody does; nil if there is none. size is the length in bytes, -1 if it
+// is not known. Unread prices bodies that are not JSON, are larger than MaxBody or cannot
+// be read a second time. Body never fails.
 func Body(getBody func() (io.ReadCloser, error), contentType string, size int64, o Options) Request {
 	t := mediaType(contentType)
 	if readable(t) && getBody != nil {
@@ -74,10 +76,12 @@ var inspections = sync.Pool{New: func() any {
 // Unread prices a body by its content type and its size in bytes (-1 is not
 // known), without reading it.
 //
-// A JSON body of up to 256 KiB costs a quarter of a token a byte. Everything
-// else is an upload, of sound as a rule, and costs what sound of that size costs
-// (64 kbit/s, 10 tokens a second), 15,000 tokens at most. An unknown size costs
-// 1,000 tokens.
+//	JSON of up to 256 KiB   a quarter of a token a byte
+//	JSON above              15,000 tokens: one picture more often than a hundred pages
+//	everything else         an upload of sound: 64 kbit/s, 10 tokens a second, 15,000 at most
+//	an unknown size         1,000 tokens
+//
+// All of it is a guess: see [Request.Guess].
 func Unread(contentType string, size int64) Request { return unread(mediaType(contentType), size) }
 
 func unread(t string, size int64) Request {
@@ -98,6 +102,7 @@ func unread(t string, size int64) Request {
 		r.MediaTokens = min(mulSat(seconds, 10), maxUnreadTokens)
 	}
 	r.Input = r.Quarters + r.MediaTokens
+	r.Guess = r.Input
 	return r
 }
 

@@ -55,8 +55,8 @@ func readThrough(getBody func() (io.ReadCloser, error), size, limit int64, use f
 	return w.read(getBody)
 }
 
-// TestBytesWithoutCopy: what http.NewRequest makes is used where it lies.
-func TestBytesWithoutCopy(t *testing.T) {
+// What http.NewRequest makes is used where it lies.
+func TestABodyIsReadWithoutACopy(t *testing.T) {
 	data := []byte(`{"prompt":"x"}`)
 	for name, body := range map[string]io.Reader{"bytes.Reader": bytes.NewReader(data), "bytes.Buffer": bytes.NewBuffer(data)} {
 		req, err := http.NewRequest("POST", "http://example.org/", body)
@@ -79,7 +79,7 @@ func TestBytesWithoutCopy(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
+func TestABodyInPiecesIsPutTogether(t *testing.T) {
 	text := strings.Repeat(`{"prompt":"x"}`, 50)
 	failing := errors.New("broken")
 	for _, c := range []struct {
@@ -122,7 +122,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-func TestBytesCloses(t *testing.T) {
+func TestABodyIsClosed(t *testing.T) {
 	closed := 0
 	get := func() (io.ReadCloser, error) { return closeCounter{strings.NewReader("abc"), &closed}, nil }
 	readThrough(get, 3, 3, func([]byte) {})
@@ -132,7 +132,7 @@ func TestBytesCloses(t *testing.T) {
 	}
 }
 
-func TestBody(t *testing.T) {
+func TestABodyIsInspectedOrPricedUnread(t *testing.T) {
 	const text = `{"model":"m","prompt":"x"}`
 	r := Body(reader(strings.NewReader(text)), "application/json; charset=utf-8", int64(len(text)), Options{})
 	if !r.Understood || r.Model != "m" {

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -15,9 +16,8 @@ import (
 // published in testdata/corpus/ERRORS.md. Bytes that are not UTF-8 weigh as
 // U+FFFD each, which is what tokenizers and encoding/json turn them into.
 //
-// The result is never negative. More text never costs less, and the parts of a text,
-// cut between characters, cost together what the whole does, give or take
-// eight tokens a cut.
+// The result is never negative, and more text never costs less. The parts of a text,
+// cut between characters, cost what the whole does, give or take eight tokens a cut.
 func Count(text []byte) int64 { return CountFor(O200k, text) }
 
 // CountFor is [Count] with the weights of a family.
@@ -81,6 +81,39 @@ func blanks(x uint64) uint64 {
 	return ^((x ^ spaces + notZero) & (x ^ tabs + notZero)) & highBits
 }
 
+// equal has the high bit of each byte set that is the same in a and b.
+func equal(a, b uint64) uint64 {
+	d := a ^ b
+	return ^(d&notZero + notZero | d) & highBits
+}
+
+// rows is what rows of blanks and of marks add to eight characters, of which last are
+// the eight before.
+func (w *weights) rows(x, last uint64) (sum int64) {
+	if b := blanks(x); b != 0 {
+		before := blanks(last)
+		rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
+		sum = int64(rows>>7*ones>>56) * w.run
+	}
+	if third := equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48); third != 0 {
+		sum -= int64(bits.OnesCount64(third&marks(x))) * w.row
+	}
+	return sum
+}
+
+// marks has the high bit of each byte of x set that is a mark: printed, and neither a
+// letter nor a digit. The bytes are ASCII.
+func marks(x uint64) uint64 {
+	small := x | 0x20*ones
+	letters := above(small, 'a'-1) &^ above(small, 'z')
+	digits := above(x, '0'-1) &^ above(x, '9')
+	return above(x, ' ') &^ above(x, '~') &^ letters &^ digits & highBits
+}
+
+// above has the high bit of each byte of x set that is greater than c. The bytes are
+// ASCII, and what the other bits are is left open.
+func above(x uint64, c byte) uint64 { return x + uint64(0x7f-c)*ones }
+
 // add counts a text, or with escaped the inside of a JSON string.
 //
 // ASCII goes eight bytes at a time: a weight needs only the byte before it, so
@@ -94,7 +127,8 @@ func (c *counter) add(t []byte, escaped bool) {
 	if escaped {
 		stop = '\\' * ones
 	}
-	i, spare := 0, 0 // spare: bytes so far that are not the first of a character
+	i, spare := 0, 0           // spare: bytes so far that are not the first of a character
+	box, again := uint32(0), 0 // the bytes of the last box-drawing character in a row of others than ASCII; 1 if the one before was the same
 text:
 	for {
 		for i+8 <= len(t) {
@@ -113,16 +147,14 @@ text:
 			if s < marked {
 				digits = 0
 			} else {
-				s %= marked
 				m := ^(x ^ zeros + notDigit) & highBits
 				g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
 				digits = g >> 4
 				sum += int64(g&0xf) * w.group
-				if b := blanks(x); b != 0 {
-					before := blanks(last)
-					rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
-					sum += int64(rows>>7*ones>>56) * w.run
+				if s>>15 != uint32(bits.OnesCount64(m)) { // not all that is marked are digits
+					sum += w.rows(x, last)
 				}
+				s %= marked
 			}
 			sum += int64(s)
 			last = x
@@ -136,7 +168,21 @@ text:
 				var r rune
 				r, size = unescape(t[i:])
 				if r >= 0x80 {
-					sum += int64(w.enter[last>>56]) + int64(w.wide[wideIndex(r)&0xfff])
+					k := wideIndex(r) & 0xfff
+					sum += int64(w.enter[last>>56])
+					if last>>56 != 0x80 {
+						box, again = 0, 0
+					}
+					if uint32(k)-boxes >= boxBlocks {
+						sum += int64(w.wide[k])
+						box, again = 0, 0
+					} else if key := boxBytes(r); key == box {
+						sum += w.box[uint32(k)-boxes][again]
+						again = 1
+					} else {
+						sum += int64(w.wide[k])
+						box, again = key, 0
+					}
 					last, digits = 0x80<<56, 0
 					i += size
 					spare += size - 1
@@ -154,6 +200,8 @@ text:
 				digits = 0
 				if blanks(last)>>40 == 0x808000 { // two blanks, and none before
 					sum += w.run
+				} else if b == byte(last>>48) && b == byte(last>>40) && classOf(b) == classPunct {
+					sum -= w.row
 				}
 			case digits < 3:
 				digits++
@@ -171,6 +219,9 @@ text:
 			break
 		}
 		sum += int64(w.enter[last>>56])
+		if last>>56 != 0x80 {
+			box, again = 0, 0
+		}
 		last, digits = 0x80<<56, 0
 		for i+4 <= len(t) && t[i] >= 0x80 {
 			x := binary.LittleEndian.Uint32(t[i : i+4])
@@ -179,13 +230,29 @@ text:
 			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {
 				k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
 			}
-			sum += int64(w.wide[k])
+			if k-boxes < boxBlocks {
+				if x &= 0xffffff; x == box {
+					sum += w.box[k-boxes][again]
+					again = 1
+				} else {
+					sum += int64(w.wide[k])
+					box, again = x, 0
+				}
+			} else {
+				sum += int64(w.wide[k])
+				box, again = 0, 0
+			}
 			spare += n - 1
 			i += n
 		}
 		for i < len(t) && t[i] >= 0x80 {
 			r, n := utf8.DecodeRune(t[i:])
-			sum += int64(w.wide[wideIndex(r)&0xfff])
+			k := wideIndex(r) & 0xfff
+			if b := uint32(k) - boxes; b < boxBlocks && boxBytes(r) == box {
+				sum += w.box[b][again]
+			} else {
+				sum += int64(w.wide[k])
+			}
 			spare += n - 1
 			i += n
 		}
@@ -194,8 +261,19 @@ text:
 	c.chars += int64(len(t) - spare)
 }
 
-// replacement is wideIndex(U+FFFD).
-const replacement = 0x20<<6 | 0xfffd>>6
+const (
+	// replacement is wideIndex(U+FFFD).
+	replacement = 0x20<<6 | 0xfffd>>6
+	// boxes is wideIndex(U+2500); box-drawing, block and geometric characters, of
+	// which rows are drawn, reach over as many indices.
+	boxes     = 0x20<<6 | 0x2500>>6
+	boxBlocks = 3
+)
+
+// boxBytes are the three bytes of a character in UTF-8, as a little-endian number.
+func boxBytes(r rune) uint32 {
+	return 0xe0 | uint32(r)>>12 | (0x80|uint32(r)>>6&0x3f)<<8 | (0x80|uint32(r)&0x3f)<<16
+}
 
 // lead is what a byte of 0x80 and above asks of the bytes after it, for itself
 // to begin a character (RFC 3629 section 4). Of the four bytes from it on, read

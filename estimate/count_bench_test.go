@@ -21,6 +21,8 @@ var benchTexts = []struct{ name, unit string }{
 	{"chinese", "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。\n"},
 	{"emoji", "😀👍🏽🎉🔥👩‍💻🇯🇵❤️"},
 	{"invalid", "\xff\xc0\xe2\x28\xf0\x9f"},
+	{"rules", "======== ---- "},
+	{"boxes", "│ ──── ┼─┤ ██░░ "},
 }
 
 func benchText(unit string) []byte { return bytes.Repeat([]byte(unit), 64<<10/len(unit)+1)[:64<<10] }

@@ -22,6 +22,7 @@ var countSeeds = []string{
 	`\`, `\\`, `\n`, `\u0041`, `\ud83d\ude00`, `\ud83d`, `\ude00`, `\ud83dx`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`, `\u12`, `\u`, `\q`, `\"`, `\/`, `a\u00`, `\uD83D\uDE00 1\u0032\u00333 4`,
 	`\ude00\ude00`, `\udc00\udbff`, "123é4", "12345é67890é1234", "  é  é   ",
 	"\xed\xa0\x80abcd", "\xf4\x90\x80\x80abcd", "\xf0\x80\x80\x80abcd", "\xe0\x80\x80abcd", "\xc0\x80abcd", "\xe4\xbaabcd", "\xf0\x9f\x98abcd", "\xf5\x80\x80\x80abcd", "\x80abcd",
+	"\x80:::00000", "é---===", "a────b──██▁", "((((----))))    ====",
 	"<script>&amp;</script>", strings.Repeat("0", 100), strings.Repeat(" ", 100), strings.Repeat("é", 9),
 }
 
@@ -183,23 +184,31 @@ func TestCountAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestUnknownFamilyIsO200k(t *testing.T) {
+func TestAnUnknownFamilyIsO200k(t *testing.T) {
 	text := []byte("Grüße, 世界")
 	if got, want := CountFor(99, text), CountFor(O200k, text); got != want {
 		t.Errorf("family 99 counts %d, O200k %d", got, want)
 	}
 }
 
-func TestFamilyOf(t *testing.T) {
-	for model, want := range map[string]Family{
-		"gpt-4o": O200k, "gpt-4o-mini-2024-07-18": O200k, "gpt-4.1": O200k, "gpt-4.5-preview": O200k, "chatgpt-4o-latest": O200k,
-		"gpt-5": O200k, "o1": O200k, "o3-mini": O200k, "gpt-oss-120b": O200k, "ft:gpt-4o-mini:acme::1": O200k,
-		"gpt-4": CL100k, "gpt-4-turbo": CL100k, "gpt-4-0613": CL100k, "gpt-3.5-turbo": CL100k, "gpt-35-turbo": CL100k, "ft:gpt-3.5-turbo:acme::1": CL100k,
-		"text-embedding-3-small": CL100k, "text-embedding-ada-002": CL100k,
-		"": O200k, "claude-sonnet": O200k, "gpt-9-preview": O200k, "gpt-40": O200k,
+func TestAModelHasItsTokenizerUnderEverySpelling(t *testing.T) {
+	for family, models := range map[Family][]string{
+		O200k: {"", "gpt-4o", "gpt-4o-mini-2024-07-18", "gpt-4.1", "gpt-4.5-preview", "chatgpt-4o-latest", "gpt-5", "o1", "o3-mini", "gpt-oss-120b",
+			"ft:gpt-4o-mini:acme::1", "openai/gpt-4o", "gpt-9-preview", "gpt-40", "grok-4", "openai.gpt-oss-120b-1:0", "unheard-of"},
+		CL100k: {"gpt-4", "gpt-4-turbo", "gpt-4-0613", "gpt-4-32k", "gpt-3.5-turbo", "gpt-35-turbo", "GPT-4", "ft:gpt-3.5-turbo:acme::1", "openai/gpt-4", "azure/gpt-35-turbo",
+			"text-embedding-3-small", "openai/text-embedding-ada-002", "davinci-002", "babbage-002", "ft:davinci-002:acme::1"},
+		Claude:   {"claude-sonnet-4-5", "anthropic/claude-3.5-sonnet", "us.anthropic.claude-sonnet-4-20250514-v1:0", "anthropic.claude-v2", "claude-3-opus@20240229"},
+		Gemma:    {"gemini-2.5-flash", "models/gemini-2.5-pro", "google/gemini-3-flash-preview", "gemma-3-27b-it", "google/gemma2"},
+		Llama3:   {"llama3.1:8b", "meta-llama/Llama-3.3-70B-Instruct-Turbo", "us.meta.llama4-maverick-17b-instruct-v1:0", "llama-3.1-8b-instant"},
+		DeepSeek: {"deepseek-chat", "deepseek/deepseek-r1", "us.deepseek.r1-v1:0", "accounts/fireworks/models/deepseek-v3"},
+		Qwen:     {"qwen3", "Qwen/Qwen2.5-72B-Instruct", "qwen-max", "qwq-32b"},
+		Mistral: {"mistral-small-latest", "open-mistral-nemo", "ministral-8b-latest", "mistral.mistral-large-2407-v1:0", "open-mixtral-8x22b", "pixtral-12b",
+			"codestral-latest", "devstral-small", "magistral-medium-2506", "voxtral-mini"},
 	} {
-		if got := FamilyOf(model); got != want {
-			t.Errorf("FamilyOf(%q) = %d, want %d", model, got, want)
+		for _, model := range models {
+			if got := FamilyOf(model); got != family {
+				t.Errorf("FamilyOf(%q) = %v, want %v", model, got, family)
+			}
 		}
 	}
 }

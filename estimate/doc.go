@@ -1,84 +1,77 @@
 // Package estimate reads the body of a request to a language model and says what
 // the request may cost, before it is sent.
 //
-// The promise: estimating never fails a request. Whatever the bytes, there is a
-// number; a body that cannot be understood is priced by its size. A body is read
-// without copying it and without recursion, in work linear in its size (one pass,
-// as a rule), and it is never changed. All numbers are whole, and sums stop at the
-// largest number rather than wrap round.
+// Most callers should use [Inspect], which makes a [Request] of a body. [Body] does so
+// from the parts of an http.Request without consuming it. A [Rule], which is how a
+// provider charges, makes a [Price] of a Request. When the answer has come, [Rule.Actual]
+// says what the call is charged. A [Calibrator] and an [Output] learn from it.
 //
-// What it refuses: it does not decode images, sound or documents to price them,
-// it does not read uploads, it does not fetch what a URL points to, and it knows
-// nothing of history that the provider keeps (a previous response, a stored
-// conversation). All those are priced by documented rules that lean to the low
-// side, for what was estimated too low is paid when the usage comes back, and
-// what was estimated too high may hold up a call for nothing.
+// The promise: estimating never fails a request. Every body has a number; one that
+// cannot be understood is priced by its size. A body is read without copying it and
+// without recursion, and it is never changed. The work is linear in its size: one pass,
+// as a rule. All numbers are whole, and sums stop at the largest number.
 //
-// Inspect is what to reach for first: it makes a Request of a body. Body does it
-// for an http.Request without consuming it. A Rule, which is how a provider
-// charges, makes a price of a Request: Price on arrival, Actual in the end.
+// The package refuses four things. It reads only the headers of images, sound and
+// documents. It does not read uploads. It does not fetch URLs. It knows nothing of the
+// history that a provider keeps: a previous response, a stored conversation.
 //
-// Text is counted fast, by the classes of its characters. Exact counting is a
-// choice: set Options.Counter, for which the package estimate/tiktoken has one.
+// # Stated and guessed
+//
+// A request states its text, its token ids and its output cap. Everything else is a
+// guess:
+//
+//   - additions of the model's maker to a prompt
+//   - media whose length is not known, and bodies that were not read
+//   - caps that the provider assumes, learned outputs, several choices
+//
+// [Request.Guess] and the Stated fields of [Price] keep the two apart. Only the stated
+// part may be refused as too large.
 //
 // # What counts as prompt
 //
 // Messages, contents, input, prompt, system and instructions in any of their
-// forms; tool calls and their results; the definitions of tools and functions
-// and response schemas, as JSON text; names; roles. Inside a message everything is prompt
-// that is not known to be something else. At the top, only known names are. Of
-// two equal names in one object the last counts, as in encoding/json.
+// forms; tool calls and their results; the definitions of tools and functions and
+// response schemas; names; roles. Inside a message everything is prompt that is not
+// known to be something else. At the top, only known names are. Of two equal names in
+// one object the last counts, as in encoding/json.
 //
 // A data URL is media wherever it stands, and so is base64 in the places where
 // it belongs and in long strings under other names; neither is counted as text.
 // Base64 written into the middle of a text is text, to the model too.
 //
-// # Error
+// The additions of makers are tables with their sources. makers.go has the form of a
+// chat, tools and schemas; images.go and media_rates.go have media.
 //
-// Of the fast count, on 368 texts that the weights were not fitted to, in percent
-// of the exact count: the mean size of the error, and the underestimate that 95 %
-// of the texts do not exceed. "After 50" is with a [Calibrator] that has seen 50
-// answers of the same kind.
+// # Text
 //
-//	                            mean  p95   after 50: mean  p95   chars/4: mean  p95
-//	o200k    natural language    6.1  14.1             5.3  10.0           25.0  70.4
-//	         code                5.1  11.8             5.3   7.5           18.1  31.4
-//	         data                6.7  17.7             2.0   5.2           54.8  92.5
-//	cl100k   natural language    6.1  16.2             4.8   9.8           44.0  86.4
-//	         code                7.8  12.9             6.6  12.5           19.8  31.4
-//	         data                6.9  20.5             2.0   5.7           55.0  92.5
+// Text is counted fast, by a weight for each character after the one before it. The
+// weights are fitted to the published tokenizer of the model's maker: see [FamilyOf].
+// Exact counting is a choice: set Options.Counter. Package estimate/tiktoken has one for
+// OpenAI's models; any other tokenizer fits as well.
 //
-// By language, and for text of another kind, in testdata/corpus/ERRORS.md, which
-// is written by
+// The table has the errors of the fast count on text that no fit has seen, in percent of
+// the exact count. The first number is the mean size of the error. p95 is the
+// underestimate that 95 % of the pieces do not exceed. The pieces have about 200 bytes,
+// 2 kB and 16 kB. The last two columns are for cl100k at 2 kB, the others for o200k.
+//
+//	              200 B   p95   2 kB    p95  16 kB   p95 cl100k   p95
+//	code            6.4   12.6    5.1   10.4    4.9   14.0    5.9   12.5
+//	data            6.5   16.2    4.6   12.5    4.5   10.1    5.8   16.2
+//	documents       5.3   12.0    3.3    8.6    4.2    9.5    3.8    9.7
+//	natural text    9.0   21.3    6.7   16.3    5.8   15.4    6.4   15.0
+//
+// By kind of text in testdata/corpus/UNSEEN.md, which says how it was made; by language,
+// and for every tokenizer, in testdata/corpus/ERRORS.md, which is written by
 //
 //	go generate ./estimate
 //
-// The error on one's own traffic is what a [Report] says.
+// The error on one's own traffic is what package estimate/accuracy reports.
 //
 // # Cost
 //
-// Measured with Go 1.26 on a busy machine of two cores, the best of many runs.
-// Trust the ratios more than the times. Inspect allocates the name of a model that
-// it has not met just before, and nothing else:
-//
-//	body                      bytes.IndexByte   without counting   Inspect   encoding/json
-//	chat, 4 kB                        0.06 µs             1.9 µs    5.3 µs           24 µs
-//	tools, 4 kB                       0.06 µs             3.9 µs    6.3 µs           32 µs
-//	chat, 200 kB                       2.2 µs              33 µs    176 µs          780 µs
-//	an image, 4 MB                      62 µs              74 µs     73 µs       29,000 µs
-//
-// "Without counting" is the pass with a count that looks at nothing. The fast count
-// does not allocate. Its speed in MB/s:
-//
-//	English 2,020   code 1,850   JSON 1,490   digits 1,090   hex 1,090   French 960
-//	emoji 725       Chinese 585  Hindi 550    Vietnamese 435 Russian 385 not UTF-8 410
-//
-// as plain text; inside a JSON string, English has 1,550, code 750, JSON with its
-// quotes escaped 420, and text with every character as \uXXXX 620.
-//
-//	go test ./estimate -run xxx -bench 'Inspect|Count' -benchmem
-//
-// The weights of a family are laid out in 75 kB when first used; a scanner of
-// 13 kB for each call that runs at the same time is pooled. The vocabularies for
-// exact counting, 1.4 to 5 MB each, are loaded by package estimate/tiktoken only.
+// [Inspect] allocates the name of a model that it has not met just before, and nothing
+// else; the fast count does not allocate. The weights of a family are laid out in 75 kB
+// when first used; a scanner of 30 kB for each call that runs at the same time is
+// pooled. The vocabularies for exact counting, 1.4 to 5 MB each, are loaded by package
+// estimate/tiktoken only. Speeds are in docs/estimate.md.
 package estimate

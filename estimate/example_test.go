@@ -50,10 +50,10 @@ func ExampleRule() {
 	rule := estimate.Rule{Charge: estimate.ChargeSettle, ReserveCap: true, CachedFree: true}
 	r := estimate.Request{Kind: "chat", Input: 1200, OutputCap: 4000, Choices: 1}
 
-	input, output := rule.Price(r, 0)
-	fmt.Println("on arrival:", input, output)
+	price := rule.Price(r, 0)
+	fmt.Println("on arrival:", price.Input, price.Output)
 
-	input, output = rule.Actual(input, output, estimate.Used{Input: 1150, Cached: 1024, Output: 20})
+	input, output := rule.Actual(price.Input, price.Output, estimate.Used{Input: 1150, Cached: 1024, Output: 20})
 	fmt.Println("in the end:", input, output)
 	// Output:
 	// on arrival: 1200 4000

@@ -91,7 +91,7 @@ func (g *generator) value(depth int) {
 	}
 }
 
-func TestGeneratedAgainstOracle(t *testing.T) {
+func TestRandomBodiesAreReadAsEncodingJSONReadsThem(t *testing.T) {
 	const bodies = 15_000
 	understood := 0
 	for seed := range uint64(bodies) {

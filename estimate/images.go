@@ -8,9 +8,10 @@ import "strings"
 // patches, ...) and the rule of the model is applied to the sums at the end.
 
 // The size that an image is taken to have when it cannot be read: it is behind
-// a URL, in a file store, or in a format that is not known. Under OpenAI's tile
-// rule it costs 765 tokens.
-const defaultEdge = 1024 // pixels, both sides
+// a URL, in a file store, or in a format that is not known. Images by URL in
+// recorded requests cost 255 tokens at gpt-4o, which is this size, and 16 to 325 at
+// Claude.
+const defaultEdge = 512 // pixels, both sides
 
 // imageSums is what the images of one body add up to under each rule.
 type imageSums struct {
@@ -21,7 +22,16 @@ type imageSums struct {
 	pixel750  int64 // pixels/750, longest edge 1568, Anthropic until 2025
 	patch1568 int64 // of 28 pixels, longest edge 1568, at most 1568 an image
 	patch4784 int64 // of 28 pixels, longest edge 2576, at most 4784 an image
-	crops     int64 // of 768 pixels, Gemini
+	crops     int64 // of 768 pixels, Gemini 2.0
+	rows28    int64 // of 28 pixels and one for each row, longest edge 1540, Mistral
+}
+
+func (s *imageSums) less(u *imageSums) imageSums {
+	return imageSums{
+		images: s.images - u.images, tiles: s.tiles - u.tiles, patch1536: s.patch1536 - u.patch1536,
+		patch2500: s.patch2500 - u.patch2500, pixel750: s.pixel750 - u.pixel750, patch1568: s.patch1568 - u.patch1568,
+		patch4784: s.patch4784 - u.patch4784, crops: s.crops - u.crops, rows28: s.rows28 - u.rows28,
+	}
 }
 
 func (s *imageSums) add(w, h int64, low bool) {
@@ -49,6 +59,8 @@ func (s *imageSums) add(w, h int64, low bool) {
 	fw, fh = fit(w, h, 2576)
 	s.patch4784 += grid(fw, fh, 28, 4784)
 	s.crops += crops(w, h)
+	fw, fh = fit(w, h, 1540)
+	s.rows28 += (ceilDiv(fw, 28) + 1) * ceilDiv(fh, 28)
 }
 
 // fit scales a size down, never up, until its longer side is at most edge.
@@ -123,12 +135,13 @@ const (
 	patches1568
 	patches4784
 	geminiCrops
+	rows28
 )
 
-// imageRules are tried for the longest prefix that fits. Sources: OpenAI vision
-// guide; Anthropic vision page; Gemini "Understand and count tokens". The names
-// of Anthropic and Google models are looked for anywhere in the model's name,
-// for clouds put regions and vendors in front of them.
+// imageRules are tried for the longest prefix that fits. Sources, November 2026:
+// OpenAI vision guide; Anthropic vision page; Gemini "Understand and count tokens";
+// Mistral vision guide. Nova, Llama 4, granite, Gemini 2.5 and 3 as recorded, one price
+// for all sizes (see makers.go).
 var imageRules = []imageRule{
 	{prefix: "gpt-4o", base: 85, tile: 170},
 	{prefix: "gpt-4o-mini", base: 2833, tile: 5667},
@@ -157,7 +170,17 @@ var imageRules = []imageRule{
 	{prefix: "claude-opus-4-8", patch: patches4784, factor: 1000},
 	{prefix: "claude-sonnet-4-8", patch: patches4784, factor: 1000},
 	{prefix: "claude-haiku-4-8", patch: patches4784, factor: 1000},
-	{prefix: "gemini", patch: geminiCrops, factor: 258_000},
+	{prefix: "gemini", base: 258},
+	{prefix: "gemini-2-0", patch: geminiCrops, factor: 258_000},
+	{prefix: "gemini-3", base: 1089},
+	{prefix: "gemma", base: 258},
+	{prefix: "nova", base: 1800},
+	{prefix: "pixtral", patch: rows28, factor: 1000},
+	{prefix: "mistral", patch: rows28, factor: 1000},
+	{prefix: "ministral", patch: rows28, factor: 1000},
+	{prefix: "magistral", patch: rows28, factor: 1000},
+	{prefix: "llama-4", base: 1560},
+	{prefix: "granite", base: 785},
 }
 
 // defaultImageRule serves models without a rule: that of gpt-4o.
@@ -194,27 +217,8 @@ func (s *imageSums) tokens(model string) int64 {
 		patches = s.patch4784
 	case geminiCrops:
 		patches = s.crops
+	case rows28:
+		patches = s.rows28
 	}
 	return addSat(n, ceilDiv(mulSat(patches, r.factor), 1000))
-}
-
-// family strips from a model's name what stands in front of the family: the
-// vendor ("openai/gpt-4o"), the mark of a fine-tuned model ("ft:gpt-4o:...") and
-// the region and vendor of a cloud ("us.anthropic.claude-sonnet-4-...").
-func family(model string) string {
-	if len(model) > maxModel {
-		return ""
-	}
-	model = strings.ToLower(model)
-	if i := strings.LastIndexByte(model, '/'); i >= 0 {
-		model = model[i+1:]
-	}
-	model = strings.TrimPrefix(model, "ft:")
-	for _, name := range [...]string{"claude", "gemini"} {
-		if i := strings.Index(model, name); i >= 0 {
-			// Some write the version "4.7", some "4-7".
-			return strings.ReplaceAll(model[i:], ".", "-")
-		}
-	}
-	return model
 }

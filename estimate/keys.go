@@ -1,6 +1,6 @@
 package estimate
 
-// What a value means is told by the names around it. A place says how a value is
+// The names around a value say what it means. A place says how a value is
 // read; the tables below give the place for each name. Names that are in no
 // table are not read, except inside a message: there everything is prompt until
 // it is known not to be, for an estimate that is too low overruns a limit, while
@@ -17,7 +17,15 @@ const (
 	asLoose                  // inside a message, under a name in no table
 	asArguments              // text when it is a string, JSON otherwise
 	asStructure              // JSON that the model reads: tools, schemas, arguments
-	asSchema                 // structure, or a word that is not read: "json"
+	asTools                  // the definitions of tools
+	asSchema                 // the schema of the answer
+	asFormat                 // an object around the schema of the answer
+	asEmbedding              // an object around the text of an embedding
+	asStored                 // names what the provider keeps or fetches, unless empty
+	asIDs                    // token ids that belong to a prompt
+	asSealed                 // reasoning, encrypted
+	asReasoning              // text, or the same text again under a second name
+	asAudioID                // names a stored answer in sound
 	asMedia                  // an object around a payload: image_url, source, inlineData
 	asData                   // a payload, base64
 	asReference              // a URL, data URL or the name of a stored file
@@ -31,6 +39,9 @@ const (
 	asSetting                // a number or truth value, kept in a slot
 	asModel                  // the model
 )
+
+// callMark marks the names of calls of tools and of their results.
+const callMark = 1
 
 // Slots for settings. A setting of each name is kept by itself, so that the last
 // of two equal names wins, and of two different names the larger value.
@@ -94,8 +105,12 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 		return asInput, 0, sawInput
 	case "prompt":
 		return asInput, 0, sawPrompt
-	case "inputs", "inputText", "texts", "message", "query", "queries", "documents", "context":
+	case "inputs", "inputText", "texts", "message", "query", "queries", "documents":
 		return asInput, 0, sawText
+	case "context":
+		return asIDs, 0, 0
+	case "singleEmbeddingParams", "segmentedEmbeddingParams":
+		return asEmbedding, 0, sawText | sawEmbedding
 	case "suffix":
 		return asContent, 0, 0
 	case "system":
@@ -105,9 +120,11 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	case "instructions":
 		return asContent, 0, sawResponses
 	case "tools", "functions", "toolConfig", "tool_config":
-		return asStructure, 0, 0
+		return asTools, 0, 0
 	case "response_format", "responseFormat", "output_format", "output_config", "outputConfig",
-		"format", "guided_json", "json_schema", "structured_outputs", "text":
+		"structured_outputs", "text":
+		return asFormat, 0, 0
+	case "format", "guided_json", "json_schema":
 		return asSchema, 0, 0
 	case "images", "image":
 		return asMedia, uint8(mediaImage), 0
@@ -123,7 +140,12 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 		return asThinking, 0, 0
 	case "anthropic_version", "anthropic_beta", "stop_sequences":
 		return asSkipped, 0, sawAnthropic
-	case "previous_response_id", "max_tool_calls", "truncation":
+	case "previous_response_id":
+		return asStored, 0, sawResponses
+	case "conversation", "cachedContent", "cached_content", "mcp_servers", "connectors", "data_sources",
+		"web_search_options", "search_parameters", "plugins", "retrieval_config":
+		return asStored, 0, 0
+	case "max_tool_calls", "truncation":
 		return asSkipped, 0, sawResponses
 	case "encoding_format", "dimensions", "input_type", "outputDimensionality", "output_dimension":
 		return asSkipped, 0, sawEmbedding
@@ -191,7 +213,7 @@ func configKey(key []byte) (p place, arg uint8) {
 	case "thinkingConfig", "thinking_config", "thinking", "reasoning_config", "reasoning":
 		return asThinking, 0
 	case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema", "grammar":
-		return asStructure, 0
+		return asSchema, 0
 	}
 	if slot, ok := settingKey(key); ok {
 		return asSetting, slot
@@ -209,13 +231,44 @@ func thinkingKey(key []byte) (p place, arg uint8) {
 	return asSkipped, 0
 }
 
+// formatKey is the table of names inside response_format and its like. Only a schema
+// is charged: a format of text or JSON, a verbosity or an effort is not.
+func formatKey(key []byte) (p place, arg uint8) {
+	switch string(key) {
+	case "format", "textFormat", "structure", "jsonSchema":
+		return asFormat, 0
+	case "json_schema", "schema", "regex", "grammar":
+		return asSchema, 0
+	}
+	return asSkipped, 0
+}
+
+// embeddingKey is the table of names around the text of an embedding (Nova).
+func embeddingKey(key []byte) (p place, arg uint8) {
+	switch string(key) {
+	case "text", "image", "audio", "video", "document":
+		return asEmbedding, 0
+	case "value":
+		return asContent, 0
+	case "source":
+		return asMedia, uint8(mediaUnknown)
+	}
+	return asSkipped, 0
+}
+
 // partKey is the table of names inside messages and their parts.
 func partKey(key []byte) (p place, arg uint8) {
 	switch string(key) {
-	case "content", "text", "parts", "output", "refusal", "thinking", "reasoning_content", "transcript",
-		"summary", "title", "toolUse", "toolResult", "function_call", "functionCall",
-		"functionResponse", "function_response", "tool_calls", "function":
+	case "content", "text", "parts", "output", "refusal", "thinking", "transcript", "title", "tool_calls":
 		return asContent, 0
+	case "toolUse", "toolResult", "function_call", "functionCall", "functionResponse", "function_response", "function":
+		return asContent, callMark
+	case "tool_call_id":
+		return asSkipped, callMark
+	case "reasoning", "reasoning_content":
+		return asReasoning, 0
+	case "encrypted_content":
+		return asSealed, 0
 	case "role":
 		return asRole, 0
 	case "name":
@@ -242,10 +295,10 @@ func partKey(key []byte) (p place, arg uint8) {
 		return asReference, 0
 	case "data", "bytes", "b64_json", "base64", "result":
 		return asData, 0
-	case "id", "call_id", "callId", "tool_call_id", "tool_use_id", "toolUseId", "status", "index", "phase",
+	case "id", "call_id", "callId", "tool_use_id", "toolUseId", "status", "index", "phase",
 		"cache_control", "cachePoint", "signature", "thoughtSignature", "thought_signature",
-		"encrypted_content", "encrypted_index", "annotations", "citations", "logprobs", "is_error",
-		"model", "created_at", "caller", "container":
+		"encrypted_index", "annotations", "citations", "logprobs", "is_error",
+		"model", "created_at", "caller", "container", "summary", "redactedContent", "reasoning_details":
 		return asSkipped, 0
 	}
 	return asLoose, 0
@@ -269,7 +322,7 @@ func mediaKey(key []byte) (p place, arg uint8) {
 	case "type", "cache_control", "citations", "signature", "expires_at":
 		return asSkipped, 0
 	case "id":
-		return asReference, 0
+		return asAudioID, 0
 	}
 	return asLoose, 0
 }

@@ -2,43 +2,31 @@ package estimate
 
 import "bytes"
 
-// Media that is not an image is priced by the length of its payload, for its
-// length in seconds or pages cannot be read without decoding it. The figures err
-// on the low side: an estimate that is too small is paid back when the usage
-// comes, one that is too large refuses a call that the provider would take.
+// Media that is not an image is priced by its length in seconds or pages where its
+// header says it, and by the length of the payload otherwise. The figures err on the low
+// side: the usage corrects an estimate that is too small.
 const (
-	wavBytesPerSecond        = 32_000  // 16 kHz, 16 bit, mono; used if the header cannot be read
-	pcmBytesPerSecond        = 48_000  // 24 kHz, 16 bit, mono: "pcm16" of the OpenAI audio guide
-	compressedBytesPerSecond = 8_000   // 64 kbit/s, usual for speech
-	videoBytesPerSecond      = 125_000 // 1 Mbit/s
+	wavBytesPerSecond        = 32_000 // 16 kHz, 16 bit, mono; used if the header cannot be read
+	pcmBytesPerSecond        = 48_000 // 24 kHz, 16 bit, mono: "pcm16" of the OpenAI audio guide
+	compressedBytesPerSecond = 8_000  // 64 kbit/s, usual for speech
+	videoBytesPerSecond      = 50_000 // 400 kbit/s: the films of recorded requests, 2026-11
 
 	remoteSeconds = 60 // sound or film that is only referred to
 
-	// A page of a document: 1,500 to 3,000 tokens of text and, as an image, about
-	// as much again (Anthropic PDF page). The size in bytes says little about the
-	// number of pages, so a document is never priced above maxPages.
-	pageTokens = 3_000
-	pageBytes  = 128 << 10
-	maxPages   = 5
+	// A document whose pages cannot be read is taken to have one for each pageBytes,
+	// at most maxGuessedPages; none has more than maxPages (Anthropic PDF page: 100
+	// pages a request).
+	pageBytes       = 128 << 10
+	maxGuessedPages = 5
+	maxPages        = 100
+
+	// A document of an office program is text, compressed and wrapped: recorded
+	// requests cost 45 to 110 tokens for 5 to 20 kB (2026-11).
+	officeBytesPerToken = 160
+
+	// pageTokens prices a page where the maker of the model is not known.
+	pageTokens = 1_000
 )
-
-// soundRules are tokens per second of sound. Sources: OpenAI realtime guide (1
-// token per 100 ms of input); Gemini "Understand and count tokens"; Mistral, as
-// its responses report (375 tokens for 3 s).
-var soundRules = []struct {
-	prefix    string
-	perSecond int64
-}{
-	{"gpt-", 10},
-	{"whisper", 10},
-	{"gemini", 32},
-	{"voxtral", 125},
-	{"mistral", 125},
-	{"", 32},
-}
-
-// filmTokensPerSecond is Gemini's figure ("Understand and count tokens").
-const filmTokensPerSecond = 263
 
 // mediaKind is what a payload or a reference is.
 type mediaKind uint8
@@ -48,13 +36,14 @@ const (
 	mediaImage
 	mediaAudio
 	mediaVideo
-	mediaFile // a document: PDF and the like
-	mediaText // a file of plain text
+	mediaFile   // a document: PDF and the like
+	mediaText   // a file of plain text
+	mediaOffice // a document of an office program
 )
 
-// A part is the media of one content part while the pass is inside it. What is
-// known about it (detail, MIME type, the name of the part) may stand before or
-// behind the payload, so it is priced when the part ends.
+// A part is the media of one content part while the pass is inside it. Detail, MIME type
+// and the name of the part may stand before or behind the payload, so a part is priced
+// when it ends.
 type part struct {
 	depth    int32 // of the frame that is the part; 0: none
 	low      bool  // detail: low
@@ -69,14 +58,16 @@ type part struct {
 	format   format
 	start    int // offset of the payload in the body
 	bytes    int64
-	rate     int64 // bytes per second, of a WAV file
+	rate     int64 // bytes per second, of a WAV or MP3 file
+	ms       int64 // length, of a film that says it
+	pages    int64 // of a PDF that says it
 	w, h     int64
 }
 
 // clear forgets the payload and keeps what is known about the part.
 func (p *part) clear() {
 	p.open, p.remote, p.inURL, p.format = false, false, mediaUnknown, formatUnknown
-	p.bytes, p.rate, p.w, p.h = 0, 0, 0, 0
+	p.bytes, p.rate, p.ms, p.pages, p.w, p.h = 0, 0, 0, 0, 0, 0
 }
 
 // take reads the payload's first bytes. raw is base64 inside a JSON string.
@@ -98,8 +89,15 @@ func (p *part) take(raw []byte, start int) {
 		}, plain))
 	}
 	p.format, p.w, p.h = data.header()
-	if p.format == formatWAV {
+	switch p.format {
+	case formatWAV:
 		p.rate = data.wavBytesPerSecond()
+	case formatAudio:
+		p.rate = data.mp3BytesPerSecond()
+	case formatVideo:
+		p.ms = data.mp4Milliseconds()
+	case formatPDF:
+		p.pages = data.pdfPages()
 	}
 }
 
@@ -112,6 +110,8 @@ func (p *part) kind() mediaKind {
 		return mediaFile
 	case formatWAV, formatAudio:
 		return mediaAudio
+	case formatZip:
+		return mediaOffice
 	}
 	for _, k := range [...]mediaKind{p.inURL, p.declared, p.hint, p.named} {
 		if k != mediaUnknown {
@@ -130,6 +130,8 @@ func (p *part) milliseconds(k mediaKind) int64 {
 	switch {
 	case p.remote:
 		return remoteSeconds * 1000
+	case p.ms > 0:
+		return p.ms
 	case k == mediaVideo:
 		perSecond = videoBytesPerSecond
 	case p.rate >= 1000:
@@ -142,27 +144,22 @@ func (p *part) milliseconds(k mediaKind) int64 {
 	return ceilDiv(p.bytes*1000, perSecond)
 }
 
-// documentTokens prices a document of a number of bytes; 0 is not known.
-func documentTokens(size int64) int64 {
-	return min(max(ceilDiv(size, pageBytes), 1), maxPages) * pageTokens
+// pageCount is how many pages a document has: as it says, or by its size.
+func (p *part) pageCount() int64 {
+	if p.pages > 0 {
+		return min(p.pages, maxPages)
+	}
+	return min(max(ceilDiv(p.bytes, pageBytes), 1), maxGuessedPages)
 }
 
 // textFileTokens prices a file of plain text, no higher than any other document.
 func textFileTokens(size int64) int64 {
-	return min(ceilDiv(size, 4), maxPages*pageTokens)
+	return min(ceilDiv(size, 4), maxUnreadTokens)
 }
 
-// soundTokens prices milliseconds of sound for a model.
-func soundTokens(model string, ms int64) int64 {
-	if ms == 0 {
-		return 0
-	}
-	for _, r := range soundRules {
-		if len(model) >= len(r.prefix) && model[:len(r.prefix)] == r.prefix {
-			return ceilDiv(mulSat(ms, r.perSecond), 1000)
-		}
-	}
-	return 0
+// officeTokens prices a document of an office program.
+func officeTokens(size int64) int64 {
+	return min(ceilDiv(size, officeBytesPerToken), maxUnreadTokens)
 }
 
 // mimeKind reads a MIME type, or a bare format name as some interfaces use it.
@@ -179,6 +176,8 @@ func mimeKind(mime []byte) mediaKind {
 		return mediaVideo
 	case has("text/"), has("application/json"), has("application/xml"), has("txt"), has("csv"), has("md"), has("html"):
 		return mediaText
+	case has("application/vnd.openxmlformats"), has("docx"), has("xlsx"), has("pptx"):
+		return mediaOffice
 	case has("application/"), has("pdf"), has("doc"), has("xls"):
 		return mediaFile
 	}

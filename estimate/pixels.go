@@ -74,6 +74,7 @@ const (
 	formatWAV
 	formatAudio // compressed sound: MP3, Ogg, FLAC
 	formatVideo
+	formatZip // documents of office programs are archives
 )
 
 // header reads what kind of data a payload holds and, for images, its size in
@@ -111,6 +112,10 @@ func (p payload) header() (f format, w, h int64) {
 		return formatPDF, 0, 0
 	case n >= 4 && (s[:4] == "OggS" || s[:4] == "fLaC"), n >= 3 && s[:3] == "ID3":
 		return formatAudio, 0, 0
+	case n >= 4 && s[0] == 0xff && s[1]&0xe6 == 0xe2 && s[2]>>4 != 15 && s[2]>>4 != 0: // a frame of MPEG layer III
+		return formatAudio, 0, 0
+	case n >= 4 && s[:4] == "PK\x03\x04":
+		return formatZip, 0, 0
 	case n >= 12 && s[4:8] == "ftyp" && s[8:11] == "M4A":
 		return formatAudio, 0, 0
 	case n >= 12 && s[4:8] == "ftyp":

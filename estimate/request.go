@@ -1,6 +1,6 @@
 package estimate
 
-import "strings"
+import "bytes"
 
 // A Request is what a body says about its cost. The zero Request says nothing.
 type Request struct {
@@ -13,22 +13,32 @@ type Request struct {
 	// Model is the model as the body, or else the path, names it; "" is not known.
 	Model string
 
-	// Understood is false for what is not one whole JSON object, or has no prompt
+	// Understood is false if the body is not one whole JSON object, or has no prompt
 	// under any known name. Such a body is priced by its size.
 	Understood bool
 
 	// Stream is true if the answer was asked for as a stream.
 	Stream bool
 
-	// Input is the prompt in tokens, estimated: text, the overhead of messages,
-	// tools and schemas, token ids and media.
+	// Traits says what the prompt has besides messages of text.
+	Traits Traits
+
+	// Input is the prompt in tokens, as it is expected to be charged: text, the
+	// form of the messages, tools, schemas and what the maker adds to them, token
+	// ids and media.
 	Input int64
+
+	// Guess is the part of Input that the request does not state: what the maker
+	// adds, media that is elsewhere or whose length is not known, a body that was
+	// not understood. What remains is text, token ids and images that were counted.
+	// Only that may be refused as too large; a guess may not.
+	Guess int64
 
 	// Text is the part of Input that was counted in text, in milli-tokens.
 	Text int64
 
-	// Chars is the number of characters of text, and Quarters the sum of a quarter
-	// of them rounded up for each text, as some providers estimate a prompt.
+	// Chars is the number of characters of text. Quarters is the sum, over the texts,
+	// of a quarter of their characters rounded up: some providers estimate so.
 	Chars, Quarters int64
 
 	// Messages counts the messages, or the texts of a prompt or input.
@@ -66,6 +76,19 @@ type Counter interface {
 	CountJSON(model string, raw []byte) int64
 }
 
+// Traits are kinds of content whose price depends on the maker of the model.
+type Traits uint8
+
+const (
+	WithTools  Traits = 1 << iota // definitions of tools, calls, or results
+	WithSchema                    // a schema of the answer
+	WithMedia                     // images, sound, film or documents
+
+	// Unpredictable is a prompt that the provider adds to by itself: tools that run
+	// there, a stored conversation, cached content. Nothing is learned from it.
+	Unpredictable
+)
+
 // Options say what the body itself does not. The zero Options are good.
 type Options struct {
 	// Path is the path of the request's URL, such as "/v1/chat/completions". Some
@@ -73,9 +96,9 @@ type Options struct {
 	Path string
 
 	// Counter counts text. nil is the fast count, with the weights of the model's
-	// family. There is a second pass over the body with a Counter, and for the few
-	// models with other weights than most, because the model may stand behind the
-	// prompt.
+	// family, corrected for makers whose tokenizer is not published. A Counter costs a
+	// second pass over the body, because the model may stand behind the prompt. So does
+	// the fast count if the model stands neither near an end of the body nor in the path.
 	Counter Counter
 }
 
@@ -83,86 +106,107 @@ type Options struct {
 // stand in the body.
 const maxModel = 512
 
-// Inspect reads a JSON body. It never fails: see Request.Understood. It keeps
-// neither body nor a part of it, changes nothing, copies nothing but the model's
-// name, and its work is linear in the size of the body: one pass, or two where
-// Options.Counter says so, and each of them again if an object has a name twice.
+// Inspect reads a JSON body. It never fails: see Request.Understood. It neither changes
+// the body nor keeps a part of it, and copies the model's name only. Its work is linear
+// in the size of the body: one pass, or two where Options.Counter says so, and each of
+// them again if an object has a name twice.
 func Inspect(body []byte, o Options) Request {
+	s := newScanner(body)
+	defer s.release()
 	if o.Counter == nil {
-		r, model := inspect(body, o.Path, countO200k)
-		if f := FamilyOf(model); f != O200k {
-			r, _ = inspect(body, o.Path, f.countPrompt)
+		f := s.likelyFamily(o.Path)
+		s.run(fastCounts[f])
+		if m := s.modelName(o.Path); m.tokens != f {
+			s.run(fastCounts[m.tokens])
 		}
-		return r
+		return s.request(o.Path, true)
 	}
-	s := newScanner(body, countNothing)
-	s.run()
+	s.run(countNothing)
 	model := s.modelName(o.Path).name
-	s.release()
-	r, _ := inspect(body, o.Path, func(raw []byte) (milli, chars int64) {
+	s.run(func(raw []byte) (milli, chars int64) {
 		return mulSat(1000, max(o.Counter.CountJSON(model, raw), 0)), characters(raw)
 	})
-	return r
+	return s.request(o.Path, false)
 }
 
-// countPrompt is the fast count of one text of a prompt. A role or a single letter
-// weighs less than a token by its characters, but no text costs less than one.
-func (f Family) countPrompt(raw []byte) (milli, chars int64) {
-	milli, chars = f.countJSON(raw)
-	return max(milli, 1000), chars
-}
-
-// countO200k is O200k.countPrompt without the allocation of a method value.
-func countO200k(raw []byte) (milli, chars int64) { return O200k.countPrompt(raw) }
+// fastCounts are the fast counts of one text of a prompt, by family. A role or a
+// single letter weighs less than a token by its characters, but no text costs less
+// than one.
+var fastCounts = func() (c [families]counting) {
+	for f := range families {
+		c[f] = func(raw []byte) (milli, chars int64) {
+			milli, chars = f.countJSON(raw)
+			return max(milli, 1000), chars
+		}
+	}
+	return c
+}()
 
 // countNothing is for a pass that only looks for the model.
 func countNothing([]byte) (milli, chars int64) { return 0, 0 }
 
-// inspect also returns the model's family, as [family] has it.
-func inspect(body []byte, path string, count counting) (r Request, model string) {
-	s := newScanner(body, count)
-	s.run()
-	r, model = s.request(path)
-	s.release()
-	return r, model
+// inspect makes a Request with a count of one's own.
+func inspect(body []byte, path string, count counting) Request {
+	s := newScanner(body)
+	defer s.release()
+	s.run(count)
+	return s.request(path, true)
 }
 
+// likelyFamily looks for the model where it stands as a rule, in the path, at the
+// beginning or at the end, so that one pass is enough. A wrong guess costs a second.
+func (s *scanner) likelyFamily(path string) Family {
+	if name := modelInPath(path); name != "" {
+		return s.named(name).tokens
+	}
+	const near = 256
+	for _, b := range [...][]byte{s.body[:min(len(s.body), near)], s.body[max(len(s.body)-near, 0):]} {
+		i := bytes.Index(b, []byte(`"model"`))
+		if i < 0 {
+			continue
+		}
+		b = bytes.TrimLeft(b[i+len(`"model"`):], " \t\r\n:")
+		if len(b) > 0 && b[0] == '"' {
+			if end := stringEnd(b, 1); end > 0 && bytes.IndexByte(b[1:end], '\\') < 0 {
+				if string(b[1:end]) == s.last.name {
+					return s.last.tokens
+				}
+				return s.named(string(b[1:end])).tokens
+			}
+		}
+	}
+	return O200k
+}
+
+// modelName returns the model of the body, or else of the path.
 func (s *scanner) modelName(path string) modelName {
 	n := len(s.model)
 	switch {
 	case n == 0 || n > maxModel:
-		name := modelInPath(path)
-		return modelName{name, family(name)}
-	case string(s.model) == s.last.name:
+		return s.named(modelInPath(path))
+	case bytes.IndexByte(s.model, '\\') < 0 && string(s.model) == s.last.name && s.last.maker != nil:
 		return s.last
 	}
-	name := string(AppendText(make([]byte, 0, 64), s.model))
-	m := modelName{name, family(name)}
-	if name == string(s.model) { // no escapes: the same bytes are the same name again
-		s.last = m
+	return s.named(string(AppendText(make([]byte, 0, 64), s.model)))
+}
+
+// named looks a name up in the tables, and keeps what it found.
+func (s *scanner) named(name string) modelName {
+	if name != s.last.name || s.last.maker == nil {
+		f := family(name)
+		s.last = modelName{name: name, family: f, tokens: familyOf(f), maker: makerOf(f)}
 	}
-	return m
+	return s.last
 }
 
-// overheads are the tokens that the form of a chat adds to its texts, for models
-// whose name begins with prefix (OpenAI cookbook, "How to count tokens with
-// tiktoken"). The longest prefix counts; other providers do not publish theirs.
-var overheads = []struct {
-	prefix                       string
-	perMessage, perName, priming int64
-}{
-	{"gpt-3.5-turbo-0301", 4, -1, 3},
-	{"", 3, 1, 3},
-}
-
-// request makes the sums into a Request. It also returns the model's family.
-func (s *scanner) request(path string) (r Request, model string) {
+// request makes the sums into a Request. fast is true if the text was counted by
+// weights, which a maker's factor then corrects.
+func (s *scanner) request(path string, fast bool) Request {
 	t, m := &s.t, s.modelName(path)
-	model = m.family
-	r = Request{
+	r := Request{
 		Model:    m.name,
 		Stream:   s.set[0][slotStream] > 0 || streamInPath(path),
-		Text:     t.text,
+		Text:     addSat(t.text, t.role),
 		Chars:    t.chars,
 		Quarters: t.quarters + ceilDiv(t.structure, 4),
 		Messages: t.messages,
@@ -177,35 +221,99 @@ func (s *scanner) request(path string) (r Request, model string) {
 			r.OutputCap = max(r.OutputCap, n)
 		}
 	}
-	r.Kind = s.kind(path, model)
+	r.Kind = s.kind(path, m.family)
 	if r.Kind == kindCompletions {
 		r.Choices = mulSat(r.Choices, max(t.prompts, 1))
 	}
-	r.ImageTokens = t.img.tokens(model)
-	r.MediaTokens = addSat(addSat(soundTokens(model, t.soundMS),
-		ceilDiv(mulSat(t.filmMS, filmTokensPerSecond), 1000)), t.documents)
+	r.ImageTokens = t.img.tokens(m.family)
+	r.MediaTokens = t.mediaTokens(m.family)
 	r.Understood = !s.broken && r.Kind != kindUnknown && s.saw&sawPromptAny != 0
-
-	r.Input = addSat(ceilDiv(t.text, 1000), t.ids)
-	if isChat(r.Kind) && t.messages > 0 {
-		for _, o := range overheads {
-			if strings.HasPrefix(model, o.prefix) {
-				r.Input = max(addSat(r.Input, t.messages*o.perMessage+t.names*o.perName+o.priming), 0)
-				break
-			}
-		}
-	}
+	r.Traits = s.traits()
+	media := addSat(r.ImageTokens, r.MediaTokens)
 	if !r.Understood {
 		// What was found may be all there is, or a beginning of it. The size
 		// without the payloads stands for the rest.
 		bySize := ceilDiv(r.Size-s.payloadBytes, 4)
-		r.Input = max(r.Input, bySize)
+		r.Input = max(addSat(ceilDiv(r.Text, 1000), t.ids), bySize)
 		r.Quarters = max(r.Quarters, bySize)
 		r.Images += s.strays
 		r.ImageTokens = addSat(r.ImageTokens, mulSat(s.strays, strayTokens))
+		r.Input = addSat(r.Input, addSat(r.ImageTokens, r.MediaTokens))
+		r.Guess = r.Input
+		return r
 	}
-	r.Input = addSat(r.Input, addSat(r.ImageTokens, r.MediaTokens))
-	return r, model
+	stated, added := t.prompt(m.maker, path, r.Kind, fast)
+	r.Guess = max(added, 0)
+	if added < 0 { // an old model takes off a token for each name
+		stated = max(stated+added, 0)
+	}
+	r.Input = addSat(addSat(stated, r.Guess), media)
+	switch {
+	case t.away > 0:
+		r.Guess = addSat(r.Guess, media)
+	case r.MediaTokens > 0: // pages and lengths are guessed from sizes
+		r.Guess = addSat(r.Guess, r.MediaTokens)
+	}
+	r.Guess = min(r.Guess, r.Input)
+	return r
+}
+
+// prompt prices everything but media, in tokens: what the request states, which is
+// its text and token ids, and what the maker adds to it or leaves out.
+func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added int64) {
+	text, tools, schema := t.text, t.tools, t.schema
+	role := int64(0)
+	if m.role {
+		role = t.role
+	}
+	if fast && m.text > 0 {
+		text = mulSat(text, m.text) / 1000
+		tools.milli = mulSat(tools.milli, m.text) / 1000
+		schema.milli = mulSat(schema.milli, m.text) / 1000
+	}
+	if !isChat(kind) {
+		return addSat(ceilDiv(text, 1000), t.ids), 0
+	}
+	milli := m.schema.tokens(&schema) - schema.milli
+	if tools.tools+tools.typed > 0 {
+		milli += m.tools.tokens(&tools) - tools.milli
+	}
+	if milli < 0 { // the maker leaves out a part of what was counted
+		text = max(text+milli, 0)
+		milli = 0
+	}
+	added = ceilDiv(milli+role, 1000)
+	if t.messages > 0 {
+		added += t.messages*m.message + t.names*m.name + t.calls*m.call
+		if m.opening > 0 && opens(path) {
+			added += m.opening
+		}
+	}
+	if kind == kindResponses {
+		sealed := t.sealed.all - t.opened.all
+		if m.sealedHead {
+			sealed = t.sealed.beyond - t.opened.beyond
+		}
+		added += max(sealed, 0) * 10 / sealedBytes
+	}
+	return addSat(ceilDiv(text, 1000), t.ids), added
+}
+
+// traits says which kinds of content a body has.
+func (s *scanner) traits() (k Traits) {
+	if s.t.tools.milli > 0 || s.t.calls > 0 {
+		k |= WithTools
+	}
+	if s.t.schema.milli > 0 {
+		k |= WithSchema
+	}
+	if s.t.img.images > 0 || s.t.pages|s.t.office|s.t.files|s.t.soundMS|s.t.filmMS != 0 {
+		k |= WithMedia
+	}
+	if s.t.server > 0 {
+		k |= Unpredictable
+	}
+	return k
 }
 
 // choices is the largest of the settings that multiply the output, at least 1.

@@ -100,17 +100,34 @@ func (u Rule) Validate() error {
 	return nil
 }
 
-// Price is what a request is charged on arrival, in tokens of input and of
-// output. learned is the output in tokens that a whole answer of the model has
-// had (all choices together), 0 if not enough answers have been seen. Prices are
-// at least 0 and saturate at math.MaxInt64.
-func (u Rule) Price(r Request, learned int64) (input, output int64) {
-	return u.prompt(r), u.output(r, max(learned, 0))
+// A Price is what a request is charged on arrival, in tokens.
+//
+// Input and Output are what is expected. StatedInput and StatedOutput are the parts of
+// them that the request itself states: the text it carries, the cap it sets. The rest
+// is a guess: what the maker of the model adds, an assumed cap, learned outputs, the
+// number of choices, the size of what was not read. Only what is stated may be refused
+// as larger than a limit; a guess is taken for what the limit can admit.
+type Price struct {
+	Input, Output             int64
+	StatedInput, StatedOutput int64
 }
 
-func (u Rule) prompt(r Request) int64 {
+// Price returns what a request is charged on arrival. learned is the output in tokens
+// that a whole answer of the model has had (all choices together), 0 if not enough
+// answers have been seen. Prices are at least 0 and saturate at math.MaxInt64; what is
+// stated is never more than the whole.
+func (u Rule) Price(r Request, learned int64) Price {
+	var p Price
+	p.Input, p.StatedInput = u.prompt(r)
+	p.Output, p.StatedOutput = u.output(r, max(learned, 0))
+	p.StatedInput = min(p.StatedInput, p.Input)
+	p.StatedOutput = min(p.StatedOutput, p.Output)
+	return p
+}
+
+func (u Rule) prompt(r Request) (input, stated int64) {
 	images := max(r.ImageTokens, 0)
-	input := max(r.Input-images, 0)
+	input = max(r.Input-images, 0)
 	if u.PromptByChars {
 		input = addSat(max(r.Quarters, 0), addSat(max(r.Messages, 0), 1))
 		input = addSat(input, addSat(max(r.TokenIDs, 0), max(r.MediaTokens, 0)))
@@ -118,12 +135,18 @@ func (u Rule) prompt(r Request) int64 {
 	if u.ImageTokens > 0 {
 		images = mulSat(u.ImageTokens, max(r.Images, 0))
 	}
-	return addSat(input, images)
+	input = addSat(input, images)
+	guess := max(r.Guess, 0)
+	if u.PromptByChars && r.Understood {
+		// What the maker adds is no character of the request, and not in this price.
+		guess = addSat(max(r.MediaTokens, 0), min(images, guess))
+	}
+	return input, max(input-guess, 0)
 }
 
-func (u Rule) output(r Request, learned int64) int64 {
+func (u Rule) output(r Request, learned int64) (output, stated int64) {
 	if !makesOutput(r.Kind) {
-		return 0
+		return 0, 0
 	}
 	choices := max(r.Choices, 1)
 	outputCap := max(r.OutputCap, 0)
@@ -143,17 +166,17 @@ func (u Rule) output(r Request, learned int64) int64 {
 
 	switch {
 	case u.Charge == ChargeActual:
-		return expected
+		return expected, 0
 	case u.ReserveCap && outputCap > 0:
-		return mulSat(outputCap, choices)
+		return mulSat(outputCap, choices), outputCap
 	case u.ReserveCap && u.DefaultCap > 0:
-		return mulSat(u.DefaultCap, choices)
+		return mulSat(u.DefaultCap, choices), 0
 	case u.ReserveCap:
-		return expected
+		return expected, 0
 	case u.Charge == ChargeEstimate:
-		return 0
+		return 0, 0
 	}
-	return expected
+	return expected, 0
 }
 
 // Used is what a call has really used, in tokens, as the response says. Input

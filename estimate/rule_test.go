@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPrice reads like the rules do.
-func TestPrice(t *testing.T) {
+// This test reads like the rules do.
+func TestAPriceFollowsTheRule(t *testing.T) {
 	r := Request{Kind: "chat", Input: 900, Quarters: 120, Messages: 3, Images: 1, ImageTokens: 300, OutputCap: 4000, Choices: 2}
 	for _, c := range []struct {
 		name          string
@@ -38,18 +38,18 @@ func TestPrice(t *testing.T) {
 	} {
 		r := r
 		r.OutputCap = c.cap
-		if in, out := c.rule.Price(r, c.learned); in != c.input || out != c.output {
-			t.Errorf("%s: %d, %d; want %d, %d", c.name, in, out, c.input, c.output)
+		if p := c.rule.Price(r, c.learned); p.Input != c.input || p.Output != c.output {
+			t.Errorf("%s: %d, %d; want %d, %d", c.name, p.Input, p.Output, c.input, c.output)
 		}
 	}
 	for _, kind := range []string{"embeddings", "moderations", "rerank", "count"} {
-		if _, out := (Rule{ReserveCap: true, DefaultCap: 16}).Price(Request{Kind: kind, OutputCap: 9}, 50); out != 0 {
-			t.Errorf("%s: %d tokens of output", kind, out)
+		if p := (Rule{ReserveCap: true, DefaultCap: 16}).Price(Request{Kind: kind, OutputCap: 9}, 50); p.Output != 0 {
+			t.Errorf("%s: %d tokens of output", kind, p.Output)
 		}
 	}
 }
 
-func TestActual(t *testing.T) {
+func TestTheActualChargeFollowsTheRule(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		rule          Rule
@@ -77,8 +77,8 @@ func TestActual(t *testing.T) {
 	}
 }
 
-// TestPricesSaturate: no number in a request or a rule makes a price wrap round.
-func TestPricesSaturate(t *testing.T) {
+// No number in a request or a rule makes a price wrap round.
+func TestNoPriceWrapsRound(t *testing.T) {
 	edges := []int64{math.MinInt64, -1, 0, 1, 5, math.MaxInt64 - 1, math.MaxInt64}
 	n := 0
 	for _, a := range edges {
@@ -87,10 +87,12 @@ func TestPricesSaturate(t *testing.T) {
 				for _, reserve := range []bool{false, true} {
 					r := Request{Input: a, Quarters: b, Messages: a, TokenIDs: b, Images: a, ImageTokens: b, MediaTokens: a, OutputCap: b, Choices: a}
 					u := Rule{Charge: c, ReserveCap: reserve, PromptByChars: reserve, ImageTokens: a, OutputFactor: b, DefaultCap: a, CachedFree: true}
-					in, out := u.Price(r, b)
-					ain, aout := u.Actual(in, out, Used{Input: a, Cached: b, Output: a})
-					if in < 0 || out < 0 || ain < 0 || aout < 0 {
-						t.Fatalf("%+v %+v: %d, %d, %d, %d", u, r, in, out, ain, aout)
+					r.Guess = b
+					p := u.Price(r, b)
+					ain, aout := u.Actual(p.Input, p.Output, Used{Input: a, Cached: b, Output: a})
+					if p.Input < 0 || p.Output < 0 || ain < 0 || aout < 0 ||
+						p.StatedInput < 0 || p.StatedInput > p.Input || p.StatedOutput < 0 || p.StatedOutput > p.Output {
+						t.Fatalf("%+v %+v: %+v, %d, %d", u, r, p, ain, aout)
 					}
 					n++
 				}
@@ -102,7 +104,7 @@ func TestPricesSaturate(t *testing.T) {
 	}
 }
 
-func TestChargeNames(t *testing.T) {
+func TestChargesHaveNames(t *testing.T) {
 	for c, want := range map[Charge]string{ChargeSettle: "settle", ChargeEstimate: "estimate", ChargeActual: "actual", 9: "Charge(9)"} {
 		if c.String() != want {
 			t.Errorf("%v, want %s", c, want)
@@ -110,7 +112,7 @@ func TestChargeNames(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestARuleThatContradictsItselfIsNamed(t *testing.T) {
 	for field, u := range map[string]Rule{
 		"":             {Charge: ChargeSettle, ReserveCap: true, DefaultCap: 1, ImageTokens: 1, OutputFactor: 5},
 		"Charge":       {Charge: 9},
@@ -126,27 +128,60 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestB068_BilledAsText: some providers bill a document as the text that its
+// Some providers bill a document as the text that its
 // base64 is. What was used beyond the price is the charge in the end, and is not
 // capped by anything that was estimated; what was used short of it comes back.
-func TestB068_BilledAsText(t *testing.T) {
+func TestWhatWasUsedBeyondThePriceIsCharged(t *testing.T) {
 	pdf := strings.Repeat("q7Zt/0Xa+9PbLm3R", 100_000)
 	r := Inspect([]byte(`{"model":"mistral-small","messages":[{"role":"user","content":[{"type":"document_url","document_url":"data:application/pdf;base64,`+pdf+`"}]}],"max_tokens":100}`), Options{})
 	for _, rule := range []Rule{{}, {ReserveCap: true}, {Charge: ChargeActual}, {PromptByChars: true, CachedFree: true}} {
-		input, output := rule.Price(r, 0)
-		if input > maxPages*pageTokens+1000 {
-			t.Errorf("%+v: %d tokens on arrival", rule, input)
+		p := rule.Price(r, 0)
+		if p.Input > maxGuessedPages*pageTokens+1000 {
+			t.Errorf("%+v: %d tokens on arrival", rule, p.Input)
 		}
 		for _, used := range []int64{1_200_000, 3, 0} {
-			if in, out := rule.Actual(input, output, Used{Input: used, Output: 7}); in != used || out != 7 {
+			if in, out := rule.Actual(p.Input, p.Output, Used{Input: used, Output: 7}); in != used || out != 7 {
 				t.Errorf("%+v: %d and 7 were used, charged %d and %d", rule, used, in, out)
 			}
 		}
 	}
 }
 
+// Only the text that a request carries and the cap that it sets are stated. What is
+// assumed, learned, multiplied by choices or not read is a guess.
+func TestAPriceTellsWhatTheRequestStates(t *testing.T) {
+	inspect := func(body string) Request { return Inspect([]byte(body), Options{Counter: oneToken{}}) }
+	for _, c := range []struct {
+		name          string
+		rule          Rule
+		request       Request
+		learned       int64
+		input, output int64 // stated
+	}{
+		{"no cap, nothing learned", Rule{}, inspect(`{"prompt":"x"}`), 0, 1, 0},
+		{"no cap, learned", Rule{}, inspect(`{"prompt":"x"}`), 700, 1, 0},
+		{"a cap that is not reserved", Rule{}, inspect(`{"prompt":"x","max_tokens":90}`), 0, 1, 0},
+		{"a cap that is reserved", Rule{ReserveCap: true}, inspect(`{"prompt":"x","max_tokens":90}`), 0, 1, 90},
+		{"a cap for each of three choices", Rule{ReserveCap: true}, inspect(`{"prompt":"x","max_tokens":90,"n":3}`), 0, 1, 90},
+		{"an assumed cap", Rule{ReserveCap: true, DefaultCap: 4096}, inspect(`{"prompt":"x"}`), 0, 1, 0},
+		{"a body that cannot be read", Rule{}, Unread("application/json", 12), 0, 0, 0},
+		{"a body that is not JSON", Rule{}, inspect(`{"prompt":`), 0, 0, 0},
+		{"characters", Rule{PromptByChars: true}, inspect(`{"prompt":"12345678"}`), 0, 2 + 1 + 1, 0},
+		{"an image that is elsewhere", Rule{}, inspect(`{"messages":[{"content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"https://example.org/a"}}]}]}`), 0, 1, 0},
+	} {
+		if p := c.rule.Price(c.request, c.learned); p.StatedInput != c.input || p.StatedOutput != c.output {
+			t.Errorf("%s: %d and %d stated of %d and %d, want %d and %d", c.name, p.StatedInput, p.StatedOutput, p.Input, p.Output, c.input, c.output)
+		}
+	}
+}
+
+// oneToken counts every text as one token.
+type oneToken struct{}
+
+func (oneToken) CountJSON(string, []byte) int64 { return 1 }
+
 // Every charge is read by its own name, and by no other.
-func TestParseCharge(t *testing.T) {
+func TestEveryChargeIsReadByItsOwnName(t *testing.T) {
 	for c := ChargeSettle; c <= ChargeActual; c++ {
 		if got, err := ParseCharge(c.String()); got != c || err != nil {
 			t.Errorf("%v: %v, %v", c, got, err)

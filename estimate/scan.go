@@ -23,23 +23,49 @@ const (
 
 // totals is what a pass has added up.
 type totals struct {
-	text      int64 // milli-tokens of text, roles and structure
-	chars     int64 // characters of text
-	quarters  int64 // sum over the texts of a quarter of their characters, rounded up
-	structure int64 // characters of structure
+	text      int64  // milli-tokens of text and structure
+	role      int64  // milli-tokens of roles
+	roles     int64  // messages with a role
+	tools     shape  // the definitions of tools
+	schema    shape  // the schema of the answer
+	calls     int64  // tool calls and their results
+	sealed    sealed // reasoning that is handed back encrypted
+	opened    sealed // the part of sealed before the last message of the user
+	server    int64  // names of what the provider adds by itself: searches, stored state
+	away      int64  // media that is elsewhere: its size is not known
+	chars     int64  // characters of text
+	quarters  int64  // sum over the texts of a quarter of their characters, rounded up
+	structure int64  // characters of structure
 	messages  int64
 	prompts   int64 // texts or id lists of a prompt or input
 	names     int64 // messages with a name
 	ids       int64 // token ids
 	soundMS   int64
 	filmMS    int64
-	documents int64 // tokens
+	pages     int64 // of documents
+	office    int64 // tokens of documents of an office program
+	files     int64 // tokens of files of text
 	img       imageSums
 }
+
+// sealed is encrypted reasoning, in characters: all, and what is beyond [sealedHead]
+// in each piece.
+type sealed struct{ all, beyond int64 }
+
+func (a sealed) less(b sealed) sealed { return sealed{a.all - b.all, a.beyond - b.beyond} }
 
 // less is t-u, member by member.
 func (t *totals) less(u *totals) (d totals) {
 	d.text = t.text - u.text
+	d.role = t.role - u.role
+	d.roles = t.roles - u.roles
+	d.tools = t.tools.less(&u.tools)
+	d.schema = t.schema.less(&u.schema)
+	d.calls = t.calls - u.calls
+	d.sealed = t.sealed.less(u.sealed)
+	d.opened = t.opened.less(u.opened)
+	d.server = t.server - u.server
+	d.away = t.away - u.away
 	d.chars = t.chars - u.chars
 	d.quarters = t.quarters - u.quarters
 	d.structure = t.structure - u.structure
@@ -49,15 +75,10 @@ func (t *totals) less(u *totals) (d totals) {
 	d.ids = t.ids - u.ids
 	d.soundMS = t.soundMS - u.soundMS
 	d.filmMS = t.filmMS - u.filmMS
-	d.documents = t.documents - u.documents
-	d.img.images = t.img.images - u.img.images
-	d.img.tiles = t.img.tiles - u.img.tiles
-	d.img.patch1536 = t.img.patch1536 - u.img.patch1536
-	d.img.patch2500 = t.img.patch2500 - u.img.patch2500
-	d.img.pixel750 = t.img.pixel750 - u.img.pixel750
-	d.img.patch1568 = t.img.patch1568 - u.img.patch1568
-	d.img.patch4784 = t.img.patch4784 - u.img.patch4784
-	d.img.crops = t.img.crops - u.img.crops
+	d.pages = t.pages - u.pages
+	d.office = t.office - u.office
+	d.files = t.files - u.files
+	d.img = t.img.less(&u.img)
 	return d
 }
 
@@ -91,22 +112,23 @@ type counting func(raw []byte) (milli, chars int64)
 // keeps its own stack, so depth cannot overflow anything, and never steps back
 // inside a pass, so the work is linear in the bytes.
 type scanner struct {
-	body    []byte
-	count   counting
-	t       totals
-	part    part
-	set     [2][slots]int64 // at the top, and inside config objects
-	model   []byte          // raw
-	saw     uint16
-	depth   int // index of the innermost frame
-	frames  [maxFrames + 1]frame
-	n       int // members in use
-	effort  int
-	members [maxMembers]member
-	exact   bool // the totals before each name are kept, to take it away again
-	twice   bool // a name came twice, and they were not
-	broken  bool // not JSON, cut short, or more than one value
-	ended   bool // the body's own object has been closed
+	body      []byte
+	count     counting
+	t         totals
+	part      part
+	set       [2][slots]int64 // at the top, and inside config objects
+	model     []byte          // raw
+	reasoning []byte          // raw: the last text of reasoning
+	saw       uint16
+	depth     int // index of the innermost frame
+	frames    [maxFrames + 1]frame
+	n         int // members in use
+	effort    int
+	members   [maxMembers]member
+	exact     bool // the totals before each name are kept, to take it away again
+	twice     bool // a name came twice, and they were not
+	broken    bool // not JSON, cut short, or more than one value
+	ended     bool // the body's own object has been closed
 
 	payloadBytes int64 // of the body, wherever they stand
 	strays       int64 // payloads under names at the top that are in no table
@@ -114,24 +136,27 @@ type scanner struct {
 	last modelName // of an earlier body
 }
 
-// A modelName is a model's name and its [family]. A program uses few models, so a
+// A modelName is a model's name and what the tables say of it. A program uses few models, so a
 // scanner keeps the last it made, to make no string of the same bytes again.
-type modelName struct{ name, family string }
+type modelName struct {
+	name, family string
+	tokens       Family
+	maker        *maker
+}
 
-// A scanner is 13 kB, too much to clear and to put on the stack for each call.
+// A scanner is 30 kB, too much to clear and to put on the stack for each call.
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
-func newScanner(body []byte, count counting) *scanner {
+func newScanner(body []byte) *scanner {
 	s := scanners.Get().(*scanner)
-	s.body, s.count = body, count
-	s.begin(false)
+	s.body = body
 	return s
 }
 
 // begin forgets what an earlier pass has found.
 func (s *scanner) begin(exact bool) {
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
-	s.model, s.saw, s.depth, s.n, s.effort = nil, 0, 0, 0, 0
+	s.model, s.reasoning, s.saw, s.depth, s.n, s.effort = nil, nil, 0, 0, 0, 0
 	s.exact, s.twice, s.broken, s.ended = exact, false, false, false
 	s.payloadBytes, s.strays = 0, 0
 	s.frames[0] = frame{place: asRoot}
@@ -139,14 +164,16 @@ func (s *scanner) begin(exact bool) {
 
 // release gives the scanner back, without the caller's bytes.
 func (s *scanner) release() {
-	s.body, s.count, s.model = nil, nil, nil
+	s.body, s.count, s.model, s.reasoning = nil, nil, nil, nil
 	scanners.Put(s)
 }
 
-// run reads the body. Names that come twice are so rare, and to keep the totals
-// before each name costs so much, that this is done only in a second pass, after
-// the first has met such a name.
-func (s *scanner) run() {
+// run reads the body with a count of its texts. Names that come twice are so rare,
+// and to keep the totals before each name costs so much, that this is done only in a
+// second pass, after the first has met such a name.
+func (s *scanner) run(count counting) {
+	s.count = count
+	s.begin(false)
 	s.pass()
 	if s.twice {
 		s.begin(true)
@@ -230,10 +257,10 @@ func (s *scanner) open(f *frame, i int) int {
 	if s.depth == 0 && (s.ended || !object) {
 		s.broken = true // an array, or a second value
 		s.ended = true
-		return s.subtree(i, asUnknown)
+		return s.subtree(i, asUnknown, nil)
 	}
 	switch p {
-	case asData:
+	case asData, asReasoning:
 		p = asLoose
 	case asReference:
 		p = asMedia
@@ -242,16 +269,29 @@ func (s *scanner) open(f *frame, i int) int {
 			s.t.messages++
 			p = asContent
 		}
-	case asArguments, asSchema, asStructure:
-		return s.subtree(i, asStructure)
+	case asArguments, asStructure:
+		return s.subtree(i, asStructure, nil)
+	case asTools:
+		return s.subtree(i, asStructure, &s.t.tools)
+	case asSchema:
+		return s.subtree(i, asStructure, &s.t.schema)
 	case asUnknown:
-		return s.subtree(i, asUnknown)
-	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking:
+		return s.subtree(i, asUnknown, nil)
+	case asStored:
+		if !empty(s.body[i:]) {
+			s.t.server++
+		}
+		return s.subtree(i, asSkipped, nil)
+	case asIDs:
+		if object {
+			return s.subtree(i, asSkipped, nil)
+		}
+	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking, asFormat, asEmbedding:
 	default:
-		return s.subtree(i, asSkipped)
+		return s.subtree(i, asSkipped, nil)
 	}
 	if s.depth == maxFrames {
-		return s.subtree(i, asStructure)
+		return s.subtree(i, asStructure, nil)
 	}
 	s.depth++
 	s.frames[s.depth] = frame{place: p, hint: hint, members: uint8(s.n), object: object, key: object}
@@ -272,6 +312,7 @@ func (s *scanner) close(object bool) {
 	if f.object != object {
 		s.broken = true
 	}
+	s.reasoning = nil
 	if s.part.depth == int32(s.depth) {
 		s.settlePart()
 		s.part = part{}
@@ -302,6 +343,10 @@ func (s *scanner) name(f *frame, start, end int) {
 	}
 	// The last of two equal names wins, whatever its value.
 	switch f.value {
+	case asContent, asSkipped:
+		if f.arg == callMark {
+			s.t.calls++
+		}
 	case asSetting:
 		s.set[tier][f.arg] = 0
 	case asThinking:
@@ -331,6 +376,10 @@ func (s *scanner) lookUp(f *frame, key []byte) {
 		f.value, f.arg = configKey(key)
 	case asThinking:
 		f.value, f.arg = thinkingKey(key)
+	case asFormat:
+		f.value, f.arg = formatKey(key)
+	case asEmbedding:
+		f.value, f.arg = embeddingKey(key)
 	}
 }
 
@@ -411,7 +460,7 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 	p, hint := f.how()
 	switch p {
-	case asSkipped, asConfig, asThinking:
+	case asSkipped, asConfig, asThinking, asFormat, asEmbedding, asIDs:
 	case asRoot:
 		s.broken = true // a body that is a bare string
 	case asItems, asInput:
@@ -426,9 +475,26 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 			return
 		}
 		s.textOrURL(raw, at, hint)
-	case asSchema, asStructure:
-		if string(raw) != "json" {
+	case asSchema:
+		if !means(raw, "json") {
+			s.t.schema.milli += s.textOrURL(raw, at, hint)
+		}
+	case asTools, asStructure:
+		s.textOrURL(raw, at, hint)
+	case asStored:
+		if len(raw) > 0 {
+			s.t.server++
+		}
+	case asSealed:
+		s.t.sealed.all += int64(len(raw))
+		s.t.sealed.beyond += max(int64(len(raw))-sealedHead, 0)
+	case asReasoning:
+		if !s.again(raw) {
 			s.textOrURL(raw, at, hint)
+		}
+	case asAudioID:
+		if hint == mediaAudio {
+			s.reference(at, hint)
 		}
 	case asMedia, asData:
 		if k, body, ok := dataURL(raw); ok {
@@ -448,15 +514,23 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		}
 	case asRole:
 		if len(raw) > 0 {
-			s.tokens(raw)
+			milli, _ := s.count(raw)
+			s.t.role = addSat(s.t.role, max(milli, 0))
+			s.t.roles++
+		}
+		if means(raw, "user") {
+			s.t.opened = s.t.sealed
 		}
 	case asName:
 		s.t.names++
 		s.textOrURL(raw, at, hint)
 	case asPartType:
 		s.part.name(raw)
+		if isCall(raw) {
+			s.t.calls++
+		}
 	case asDetail:
-		s.part.low = string(raw) == "low"
+		s.part.low = means(raw, "low")
 	case asMIME:
 		s.part.declared = mimeKind(raw)
 		s.part.pcm = bytes.HasPrefix(raw, []byte("pcm"))
@@ -486,10 +560,10 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 		s.broken = true
 	case asSetting:
 		s.setting(f, raw)
-	case asInput:
+	case asInput, asIDs:
 		if !f.object && '0' <= raw[0] && raw[0] <= '9' {
 			s.t.ids++
-			if !f.ids {
+			if !f.ids && p == asInput {
 				f.ids = true
 				s.t.messages++
 				s.t.prompts++
@@ -516,19 +590,23 @@ func (s *scanner) setting(f *frame, raw []byte) {
 
 // subtree passes over the object or array at b[i] whose inside needs no names.
 // As structure it is counted, in stretches that leave out payloads and the
-// indentation after line breaks.
-func (s *scanner) subtree(i int, p place) int {
+// indentation after line breaks. What it is made of goes into sh, if there is one.
+func (s *scanner) subtree(i int, p place, sh *shape) int {
 	b := s.body
 	depth, from := 0, i
+	r := shapeReader{sh: sh}
 	for i < len(b) {
 		switch b[i] {
 		case '{', '[':
 			depth++
+			if sh != nil {
+				r.enter(depth, b[i] == '{')
+			}
 		case '}', ']':
 			depth--
 			if depth == 0 {
 				i++
-				s.stretch(b[from:i], p)
+				s.stretch(b[from:i], p, sh)
 				return i
 			}
 		case '"':
@@ -538,16 +616,23 @@ func (s *scanner) subtree(i int, p place) int {
 				s.broken = true
 				end = len(b)
 			}
+			if sh != nil {
+				if end+1 < len(b) && b[end+1] == ':' || isName(b, end+1) {
+					r.name(s, b[start:end], depth)
+				} else if r.last != wordOther || r.lists|r.values != 0 {
+					r.str(s, b[start:end], depth)
+				}
+			}
 			if p != asSkipped && end-start >= len("data:,;base64") {
 				if k, body, ok := s.embedded(b[start:end]); ok {
-					s.stretch(b[from:i], p)
+					s.stretch(b[from:i], p, sh)
 					from = min(end+1, len(b))
 					s.stray(b[start:end], body, k, p)
 				}
 			}
 			i = end
 		case '\n':
-			s.stretch(b[from:i], p)
+			s.stretch(b[from:i], p, sh)
 			for i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t' || b[i+1] == '\n' || b[i+1] == '\r') {
 				i++
 			}
@@ -556,7 +641,7 @@ func (s *scanner) subtree(i int, p place) int {
 		i++
 	}
 	s.broken = true
-	s.stretch(b[min(from, len(b)):], p)
+	s.stretch(b[min(from, len(b)):], p, sh)
 	return len(b)
 }
 
@@ -582,38 +667,53 @@ func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
 }
 
 // stretch counts a piece of structure.
-func (s *scanner) stretch(raw []byte, p place) {
+func (s *scanner) stretch(raw []byte, p place, sh *shape) {
 	if p == asStructure && len(raw) > 0 {
-		n := s.tokens(raw)
-		s.t.chars += n
-		s.t.structure += n
+		milli, chars := s.tokens(raw)
+		s.t.chars += chars
+		s.t.structure += chars
+		if sh != nil {
+			sh.milli += milli
+		}
 	}
 }
 
-// text counts a text of the prompt.
-func (s *scanner) text(raw []byte) {
-	if len(raw) > 0 {
-		n := s.tokens(raw)
-		s.t.chars += n
-		s.t.quarters += ceilDiv(n, 4)
+// text counts a text of the prompt and returns its milli-tokens.
+func (s *scanner) text(raw []byte) int64 {
+	if len(raw) == 0 {
+		return 0
 	}
+	milli, chars := s.tokens(raw)
+	s.t.chars += chars
+	s.t.quarters += ceilDiv(chars, 4)
+	return milli
 }
 
-// tokens counts the tokens of a text, and returns its characters: those of roles
-// are not charged.
-func (s *scanner) tokens(raw []byte) (chars int64) {
-	milli, chars := s.count(raw)
-	s.t.text = addSat(s.t.text, max(milli, 0))
-	return chars
+// tokens counts the milli-tokens of a text and its characters.
+func (s *scanner) tokens(raw []byte) (milli, chars int64) {
+	milli, chars = s.count(raw)
+	milli = max(milli, 0)
+	s.t.text = addSat(s.t.text, milli)
+	return milli, chars
+}
+
+// again reports whether a text of reasoning is the one before it under another
+// name: some clients send it twice, and models read it once.
+func (s *scanner) again(raw []byte) bool {
+	if len(raw) > 0 && bytes.Equal(raw, s.reasoning) {
+		return true
+	}
+	s.reasoning = raw
+	return false
 }
 
 // textOrURL counts a string, unless the whole of it is a data URL.
-func (s *scanner) textOrURL(raw []byte, at int, hint mediaKind) {
+func (s *scanner) textOrURL(raw []byte, at int, hint mediaKind) (milli int64) {
 	if k, body, ok := dataURL(raw); ok {
 		s.payload(raw, body, at, k, hint)
-		return
+		return 0
 	}
-	s.text(raw)
+	return s.text(raw)
 }
 
 // payload takes base64 into the current part. raw is the string, body the base64
@@ -658,6 +758,9 @@ func (s *scanner) settlePart() {
 	if p.dropped {
 		return
 	}
+	if p.remote {
+		s.t.away++
+	}
 	switch k := p.kind(); k {
 	case mediaImage:
 		s.t.img.add(p.w, p.h, p.low)
@@ -667,13 +770,41 @@ func (s *scanner) settlePart() {
 		s.t.filmMS += p.milliseconds(k)
 	case mediaText:
 		if p.remote {
-			s.t.documents += documentTokens(0)
+			s.t.pages++
 		} else {
-			s.t.documents += textFileTokens(p.bytes)
+			s.t.files += textFileTokens(p.bytes)
 		}
+	case mediaOffice:
+		s.t.office += officeTokens(p.bytes)
 	default:
-		s.t.documents += documentTokens(p.bytes)
+		s.t.pages += p.pageCount()
 	}
+}
+
+// isCall reports whether a part or an item of this type is a call of a tool or its
+// result.
+func isCall(raw []byte) bool {
+	switch string(raw) {
+	case "tool_use", "tool_result", "function_call", "function_call_output":
+		return true
+	}
+	return false
+}
+
+// means reports whether raw, the inside of a JSON string, stands for a word of
+// ASCII, escaped or not.
+func means(raw []byte, word string) bool {
+	for i := 0; i < len(word); i++ {
+		if len(raw) == 0 {
+			return false
+		}
+		r, width := nextRune(raw)
+		if r != rune(word[i]) {
+			return false
+		}
+		raw = raw[width:]
+	}
+	return len(raw) == 0
 }
 
 // name reads the type of a part.

@@ -68,9 +68,9 @@ func FuzzInteger(f *testing.F) {
 	})
 }
 
-// TestAppendTextOfWhatIsNoEscape: a backslash that begins no escape is itself, and
+// A backslash that begins no escape is itself, and
 // nothing behind it is lost.
-func TestAppendTextOfWhatIsNoEscape(t *testing.T) {
+func TestWhatIsNoEscapeStaysAsItIs(t *testing.T) {
 	for raw, want := range map[string]string{
 		`\`: `\`, `\q`: `\q`, `a\`: `a\`, `\u`: `\u`, `\u12`: `\u12`, `\uzzzz`: `\uzzzz`, `\u12g4`: `\u12g4`, `\x41`: `\x41`, `\U0041`: `\U0041`,
 		`\ud83d`: "\ufffd", `\ud83d\`: "\ufffd\\", `\ud83d\u`: "\ufffd\\u", `\ud83d\n`: "\ufffd\n", `\ude00\ud83d`: "\ufffd\ufffd",

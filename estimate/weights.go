@@ -1,7 +1,7 @@
 package estimate
 
 import (
-	"strings"
+	"encoding/base64"
 	"sync"
 )
 
@@ -10,24 +10,23 @@ import (
 type Family uint8
 
 const (
-	O200k  Family = iota // o200k_base: gpt-4o and later; the default for every unknown model
-	CL100k               // cl100k_base: gpt-4, gpt-3.5-turbo, text-embedding-3
+	O200k    Family = iota // o200k_base: gpt-4o and later; the default for every unknown model
+	CL100k                 // cl100k_base: gpt-4, gpt-3.5-turbo, text-embedding-3
+	Claude                 // Anthropic's of 2023, the last that was published: near the shape of later ones
+	Gemma                  // Gemma 2 and Gemini
+	Llama3                 // Llama 3 and 4
+	DeepSeek               // DeepSeek V3
+	Qwen                   // Qwen 2 and 3
+	Mistral                // Tekken: Mistral from NeMo on
 	families
 )
 
-// FamilyOf returns the family whose tokenizer a model is known to use, after
-// the model table of the tiktoken library (tiktoken/model.py). Every other
-// model, those of other makers included, gets O200k: the smaller error of the
-// two on unknown ground, and a [Calibrator] learns the rest from usage.
-func FamilyOf(model string) Family {
-	model = strings.TrimPrefix(model, "ft:")
-	for _, p := range [...]string{"gpt-4", "gpt-3.5", "gpt-3.5-turbo", "gpt-35-turbo", "text-embedding-3", "text-embedding-ada-002"} {
-		rest, ok := strings.CutPrefix(model, p)
-		if ok && (rest == "" || rest[0] == '-' || rest[0] == ':') {
-			return CL100k
-		}
+// String is the name of the tokenizer.
+func (f Family) String() string {
+	if f >= families {
+		f = O200k
 	}
-	return O200k
+	return [families]string{"o200k", "cl100k", "claude", "gemma", "llama3", "deepseek", "qwen", "mistral"}[f]
 }
 
 // A class is what the weight of the next character depends on: the tokenizers
@@ -72,11 +71,13 @@ func classOf(b byte) class {
 // milli-tokens.
 type table struct {
 	ascii    [128]uint16              // each character; digits are not used
-	repeated [3]uint16                // in place of ascii: a blank after a blank, a line end after a line end, a mark after the same mark
+	repeated [4]uint16                // in place of ascii: a blank after a blank, a line end after a line end, a mark after the same mark, and after two of the same
 	run      uint16                   // added once where blanks follow one another, two or more
 	digit    [2]uint16                // the first digit of a group of three, the others
 	meet     [classes][classes]uint16 // added where a character of the second class follows one of the first
 	wide     []span                   // everything above ASCII, without gaps
+	box      [boxBlocks][2]uint16     // in place of wide: a box-drawing or block character after the same one, and after two of the same, by block of 64
+	bigrams  string                   // base64 of 95 x 95 signed bytes: what an ASCII character adds after another, in steps of 10
 }
 
 // span gives one weight to the code points from the end of the span before it
@@ -94,8 +95,8 @@ type weights struct {
 	// pair is the weight of an ASCII character after the byte before it, at
 	// character<<8 | byte before. A digit after a digit has the weight of the
 	// second or third of its group. A weight is below 4096, so that eight of
-	// them are below the mark. Marked are digits and blanks after a
-	// blank, which need more than a look-up.
+	// them are below the mark. Marked are digits, blanks after a blank and marks after the
+	// same mark, which need more than a look-up.
 	pair [1 << 15]uint16
 	// group is what the first digit of a group costs above the others, added
 	// where a digit after a digit begins a new group.
@@ -104,6 +105,11 @@ type weights struct {
 	run int64
 	// enter is added to a character above ASCII, by the byte before it.
 	enter [256]uint16
+	// box is the weight of a box-drawing or block character after the same one, and
+	// after two of the same, by block of 64.
+	box [boxBlocks][2]int64
+	// row is what a mark after two of the same costs less than after one.
+	row int64
 	// wide is the weight of a character above ASCII, by the first two bytes of
 	// its UTF-8 form, six bits of each.
 	wide [1 << 12]uint16
@@ -129,9 +135,22 @@ func (f Family) weights() *weights {
 	return &l.w
 }
 
-var tables = [families]*table{O200k: &o200kTable, CL100k: &cl100kTable}
+var tables = [families]*table{
+	O200k: &o200kTable, CL100k: &cl100kTable, Claude: &claudeTable, Gemma: &gemmaTable,
+	Llama3: &llama3Table, DeepSeek: &deepseekTable, Qwen: &qwenTable, Mistral: &mistralTable,
+}
+
+const (
+	firstPrinted = ' '
+	printed      = 0x7f - firstPrinted
+	bigramStep   = 10 // milli-tokens
+)
 
 func (w *weights) layOut(t *table) {
+	bigrams, err := base64.StdEncoding.DecodeString(t.bigrams)
+	if err != nil || len(bigrams) != printed*printed {
+		panic("estimate: the table of weights is damaged") // generated, and tested
+	}
 	for i := range 256 {
 		before := byte(i)
 		from := classOf(before)
@@ -156,14 +175,21 @@ func (w *weights) layOut(t *table) {
 			if to != from {
 				cost += t.meet[from][to]
 			}
+			if i, j := int(before)-firstPrinted, int(b)-firstPrinted; 0 <= i && i < printed && 0 <= j && j < printed {
+				cost = uint16(max(int(cost)+bigramStep*int(int8(bigrams[i*printed+j])), 0))
+			}
 			cost = min(cost, marked/8-1)
-			if to == classDigit || to == classSpace && from == classSpace {
+			if to == classDigit || to == classSpace && from == classSpace || to == classPunct && b == before {
 				cost |= marked
 			}
 			w.pair[int(b)<<8|int(before)] = cost
 		}
 	}
 	w.run = int64(t.run)
+	for i := range t.box {
+		w.box[i] = [2]int64{int64(t.box[i][0]), int64(t.box[i][1])}
+	}
+	w.row = int64(t.repeated[2]) - int64(t.repeated[3])
 	w.group = int64(t.digit[0]) - int64(t.digit[1])
 	from := rune(0x80)
 	for _, s := range t.wide {

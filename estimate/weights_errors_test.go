@@ -27,16 +27,13 @@ func (m measured) under() float64 {
 }
 
 func exactly(f Family, p corpus.Piece) int64 {
-	if f == CL100k {
-		return p.CL100k
-	}
-	return p.O200k
+	return p.Tokens[f.String()]
 }
 
-// B065: users compare an estimate with the wrong vocabulary and see large errors.
+// Users compare an estimate with the wrong vocabulary and see large errors.
 // The bounds are published for each vocabulary; they are these, on text that
 // was not used for fitting, and usage brings the rest.
-func TestB065_PublishedErrors(t *testing.T) {
+func TestErrorsOnHeldOutTextsStayWithinTheBounds(t *testing.T) {
 	bounds := []struct {
 		name            string
 		natural         bool
@@ -51,7 +48,7 @@ func TestB065_PublishedErrors(t *testing.T) {
 	}
 	pieces := readCorpus(t)
 	for _, b := range bounds {
-		t.Run("B065 "+b.name, func(t *testing.T) {
+		t.Run(b.name, func(t *testing.T) {
 			like := map[string][]corpus.Piece{}
 			for _, p := range pieces {
 				if p.Natural() == b.natural && p.Source != "data" {
@@ -74,10 +71,10 @@ func TestB065_PublishedErrors(t *testing.T) {
 					for n, answers := 0, 0; answers < 50; n++ {
 						if j := n % len(same); j != i {
 							answers++
-							c.Observe("model", CountFor(b.family, same[j].Text), exactly(b.family, same[j])*1000)
+							teach(&c, "model", 0, ceilDiv(CountFor(b.family, same[j].Text), 1000), exactly(b.family, same[j]))
 						}
 					}
-					after = append(after, float64(c.Scale("model", estimate))/float64(exact)-1)
+					after = append(after, float64(corrected(&c, "model", 0, ceilDiv(estimate, 1000))*1000)/float64(exact)-1)
 				}
 			}
 			if len(raw) < 40 {
@@ -95,12 +92,12 @@ func TestB065_PublishedErrors(t *testing.T) {
 	}
 }
 
-// B073: four characters a token undercounts Chinese, Japanese and Korean by 2.4 to 6
+// Four characters a token undercounts Chinese, Japanese and Korean by 2.4 to 6
 // times. No text of such characters, whatever they are, is below 0.6 a character.
-func TestB073_EastAsianCharacters(t *testing.T) {
+func TestNoEastAsianCharacterIsNearlyFree(t *testing.T) {
 	scripts := map[string]*unicode.RangeTable{"Han": unicode.Han, "Hangul": unicode.Hangul, "Hiragana": unicode.Hiragana, "Katakana": unicode.Katakana}
 	for name, script := range scripts {
-		t.Run("B073 "+name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			n := 0
 			for r := rune(0x3040); r <= 0x3ffff; r++ {
 				if !unicode.Is(script, r) {
@@ -108,9 +105,9 @@ func TestB073_EastAsianCharacters(t *testing.T) {
 				}
 				n++
 				for f := range families {
-					least := int64(600)
+					least := int64(500) // what DeepSeek's needs, with many Chinese words
 					if name != "Han" {
-						least = 400 // o200k has tokens of two and three of these
+						least = 330 // there are tokens of two and three of these
 					}
 					text := string(r)
 					if n%500 == 1 { // the weight of each, the full length of some
@@ -128,9 +125,9 @@ func TestB073_EastAsianCharacters(t *testing.T) {
 	}
 }
 
-// B074: minified code is undercounted. Dense digits are tested beside the fitting
+// Minified code is undercounted. Dense digits are tested beside the fitting
 // program, against the vocabulary itself.
-func TestB074_MinifiedCode(t *testing.T) {
+func TestMinifiedCodeAndNumbersAreNotUndercounted(t *testing.T) {
 	n := 0
 	for _, p := range readCorpus(t) {
 		if p.Kind != "minified" && p.Kind != "json-compact" && p.Kind != "json-numbers" && p.Kind != "json-floats" && p.Kind != "digits" {

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"encoding/base64"
 	"testing"
 
 	"github.com/tripmeter/tripmeter/estimate/internal/fit/corpus"
@@ -18,8 +19,19 @@ func readCorpus(t testing.TB) []corpus.Piece {
 
 // simple counts as the documentation of the table reads, one character at a time.
 func simple(tab *table, text []byte) int64 {
+	bigrams, err := base64.StdEncoding.DecodeString(tab.bigrams)
+	if err != nil {
+		panic(err)
+	}
 	sum := int64(0)
 	last, digits, blanks := rune('\n'), 0, 0
+	older := rune(-1) // before last
+	third := func(r rune) int {
+		if r == older {
+			return 1
+		}
+		return 0
+	}
 	for _, r := range string(text) {
 		from, to := classOf(asByte(last)), classOf(asByte(r))
 		if from != to {
@@ -27,6 +39,8 @@ func simple(tab *table, text []byte) int64 {
 			sum += int64(tab.meet[from][to])
 		}
 		switch {
+		case to == classWide && r == last && r >= 0x2500 && r < 0x25c0:
+			sum += int64(tab.box[(r-0x2500)/64][third(r)])
 		case to == classWide:
 			for _, s := range tab.wide {
 				if r <= s.last {
@@ -46,16 +60,19 @@ func simple(tab *table, text []byte) int64 {
 		case to == classLine && from == classLine:
 			sum += int64(tab.repeated[1])
 		case to == classPunct && r == last:
-			sum += int64(tab.repeated[2])
+			sum += int64(tab.repeated[2+third(r)])
 		default:
 			sum += int64(tab.ascii[r])
+			if last >= ' ' && last < 0x7f && r >= ' ' && r < 0x7f {
+				sum += 10 * int64(int8(bigrams[int(last-' ')*95+int(r-' ')]))
+			}
 		}
 		if to == classSpace {
 			if blanks++; blanks == 2 {
 				sum += int64(tab.run)
 			}
 		}
-		last = r
+		older, last = last, r
 	}
 	return sum
 }

@@ -2,85 +2,37 @@ package headers
 
 import "time"
 
-// A dialect is what a provider's documentation adds to its header fields: the
-// windows that no field states, and what a Retry-After on a success means.
-// Everything else is read the same way for everybody.
-type dialect struct {
-	names  []string // as given in Options.Dialect, in any case; here in lower case
-	source string   // where it was read
-	read   string   // when
-	stated []stated
-	// streamRefusal: a Retry-After on an event stream with status 200 is a
-	// refusal that came after the status line.
-	streamRefusal bool
+// A Dialect is what a provider's documentation adds to its header fields. All
+// other reading is the same for every provider. The zero value adds nothing.
+type Dialect struct {
+	// Windows gives the windows that no field states. A window is believed only
+	// where a limit and a remaining are both there.
+	Windows []FieldWindow
+
+	// StreamRefusal says that a Retry-After on an event stream with status 200 is
+	// a refusal that came after the status line.
+	StreamRefusal bool
 }
 
-// stated is the window of a dimension. Name is the name as in Info; empty is
-// the value that names no dimension. swapped is the spelling with the dimension
-// in front: x-ratelimit-requests-limit.
-type stated struct {
-	name    string
-	swapped bool
-	window  time.Duration
+// A FieldWindow is the window of the fields of one dimension.
+type FieldWindow struct {
+	// Dimension is the name as in Info, such as "requests" or "api_key_tokens".
+	// Empty is the fields that name no dimension.
+	Dimension string
+	// Swapped selects the spelling that has the dimension in front:
+	// x-ratelimit-requests-limit and not x-ratelimit-limit-requests.
+	Swapped bool
+	// Window is how long the window is.
+	Window time.Duration
 }
 
 const day = 24 * time.Hour
 
-var dialects = []dialect{
-	{
-		names:  []string{"groq"},
-		source: "Groq, Rate Limits: requests fields refer to requests per day, tokens fields to tokens per minute",
-		read:   "2026-10",
-		stated: []stated{{name: "requests", window: day}, {name: "tokens", window: time.Minute}},
-	},
-	{
-		names:  []string{"litellm-proxy", "litellm"},
-		source: "LiteLLM, Budgets and Rate Limits: key limits are per minute",
-		read:   "2026-10",
-		stated: []stated{
-			{name: "api_key_requests", window: time.Minute},
-			{name: "api_key_tokens", window: time.Minute},
-			{name: "model_per_key_requests", window: time.Minute},
-			{name: "model_per_key_tokens", window: time.Minute},
-		},
-	},
-	{
-		names:         []string{"azure-openai", "azure"},
-		source:        "Azure OpenAI Responses API, recorded August 2026: Retry-After on every refused stream and on no accepted call",
-		read:          "2026-08",
-		streamRefusal: true,
-	},
-	{
-		names:  []string{"api-football"},
-		source: "API-Football, Rate limits: the requests pair is per day, the plain pair per minute",
-		read:   "2026-10",
-		stated: []stated{{name: "requests", swapped: true, window: day}, {window: time.Minute}},
-	},
-}
-
-// findDialect returns the named dialect, or nil: generic.
-func findDialect(name string) *dialect {
-	if name == "" {
-		return nil
-	}
-	for i := range dialects {
-		for _, n := range dialects[i].names {
-			if foldEqual(name, n) {
-				return &dialects[i]
-			}
-		}
-	}
-	return nil
-}
-
 // window returns the window that d states for a dimension, or zero.
-func (d *dialect) window(name string, swapped bool) time.Duration {
-	if d == nil {
-		return 0
-	}
-	for _, s := range d.stated {
-		if s.name == name && s.swapped == swapped {
-			return s.window
+func (d *Dialect) window(dimension string, swapped bool) time.Duration {
+	for _, w := range d.Windows {
+		if w.Dimension == dimension && w.Swapped == swapped {
+			return w.Window
 		}
 	}
 	return 0
@@ -100,6 +52,8 @@ var families = []family{
 	{prefix: "x-ratelimit-", source: "OpenAI, Rate limits: header fields; and most others"},
 	{prefix: "ratelimit-", source: "draft-ietf-httpapi-ratelimit-headers-03 to -06"},
 	{prefix: "x-rate-limit-", source: "Azure OpenAI's other spelling (openai/openai-python#937)"},
+	{prefix: "ratelimitbysize-", dim: tokens, source: "Mistral until January 2025, recorded: the size of a call in tokens"},
+	{prefix: "x-ratelimitbysize-", dim: tokens, source: "the same by window: x-ratelimitbysize-limit-minute"},
 	{prefix: "anthropic-ratelimit-", window: time.Minute, source: "Anthropic, Rate limits: all are per minute"},
 	{prefix: "x-trial-endpoint-call-", dim: requests, window: time.Minute, source: "Cohere, Rate limits: trial calls per minute"},
 	{prefix: "x-endpoint-monthly-call-", dim: requests, calendar: "month", source: "Cohere, Rate limits: calls per month"},

@@ -21,7 +21,6 @@
 //	x-ratelimit-{limit,remaining,reset}-<dimension>   OpenAI, Azure OpenAI, Groq, xAI, GitHub Models
 //	... with -<window> at the end                     Mistral, Cerebras, SambaNova, Kong, DigitalOcean
 //	x-ratelimit-renewalperiod-<dimension>             Azure OpenAI
-//	x-ratelimit-<dimension>-query-cost                Mistral
 //	x-ratelimit-<scope>-{limit,remaining}-<dimension> LiteLLM
 //	x-ratelimit-limit, ratelimit-limit, ...           Together, Replicate, Kong, Envoy, GitHub, IETF drafts to 06
 //	RateLimit, RateLimit-Policy                       IETF drafts 06 to 10
@@ -29,23 +28,25 @@
 //	anthropic-ratelimit-unified-5h-reset, x-codex-*   subscriptions
 //	x-trial-endpoint-call-*, x-endpoint-monthly-*     Cohere
 //	Retry-After, Retry-After-Ms, X-Ms-Retry-After-Ms  RFC 9110 and Azure
+//	ratelimitbysize-{limit,...}                       Mistral until 2025, tokens
 //	x-ratelimit-timeremaining                         GitHub Models, a wait
 //	x-should-retry                                    OpenAI, Anthropic
 //
-// Resets may be seconds ("30", "11.38"), durations ("6m0s"), Unix seconds or
-// milliseconds, RFC 3339 or HTTP dates. An instant becomes a length of time,
-// measured from the response's Date field where it has one.
+// Resets may be seconds ("30", "11.38"), durations ("6m0s"), Unix time in any
+// unit, RFC 3339 or HTTP dates. An instant becomes a length of time, measured
+// from the response's Date field where it has one. Of duplicate fields, as lines
+// or joined into one, the cautious value counts.
 //
 // # What is refused
 //
 // Refused means unknown, and counted in Info.Unread: signs before a wait,
 // exponents, separators in numbers, counts of more than fifteen digits, "None",
-// a Retry-After with a unit, structured fields that break their grammar. Limits
+// a Retry-After with a unit, structured fields with more than one reading. Limits
 // of -1, and limits of 0 on anything but a 429, are placeholders and unknown.
 //
 // A value that names no dimension counts requests and never tokens. A policy
 // that comes without a state says nothing about the request and feeds nothing.
-// Fields whose name has no verb (x-ratelimit-type, -key, -used, -burst) and
+// Fields whose name has no verb (x-ratelimit-type, -key, -used, -burst, -query-cost) and
 // copies of another server's fields (llm_provider-*) are not quotas.
 //
 // No field outside this list is looked at, Authorization and cookies included,

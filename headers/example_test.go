@@ -55,7 +55,11 @@ func ExampleOptions_dialect() {
 	h.Set("x-ratelimit-limit-tokens", "18000")
 	h.Set("x-ratelimit-remaining-tokens", "17997")
 
-	i := headers.Parse(h, headers.Options{Status: http.StatusOK, Dialect: "groq"})
+	groq := headers.Dialect{Windows: []headers.FieldWindow{
+		{Dimension: "requests", Window: 24 * time.Hour},
+		{Dimension: "tokens", Window: time.Minute},
+	}}
+	i := headers.Parse(h, headers.Options{Status: http.StatusOK, Dialect: groq})
 	fmt.Println(i.Requests.Limit.N, "requests in", i.Requests.Window)
 	fmt.Println(i.Tokens.Limit.N, "tokens in", i.Tokens.Window)
 	// Output:

@@ -12,8 +12,8 @@ import (
 )
 
 // The IETF fields (draft-ietf-httpapi-ratelimit-headers) changed their grammar
-// under one name. All of it is read, each field line for itself, so that a bad
-// line of one hop does not hide the good line of another:
+// under one name. All of it is read, each field line for itself: a bad line of
+// one hop does not hide the good line of another.
 //
 //	-03 to -06  RateLimit-Limit: 100, 100;w=60, 1000;w=3600
 //	-06, -07    RateLimit-Policy: 100;w=60
@@ -21,11 +21,12 @@ import (
 //	-08 to -10  RateLimit-Policy: "hour";q=1000;w=3600;qu="requests";pk=:dXNlcg==:
 //	            RateLimit: "hour";r=50;t=30
 //
-// The structured fields (RFC 9651) are read by httpsfv. A line that breaks their
-// grammar is unknown as a whole, as RFC 9651 section 4.2 has it; an item that
-// lacks its required q or r is unknown for itself. Two things are more lenient
-// than the drafts: a name may be a token, and pk may be anything between colons
-// or quotes, for it is opaque and often no valid base64.
+// The structured fields (RFC 9651) are read by httpsfv. An item that lacks its
+// required q or r is unknown for itself. A line that breaks the grammar is read by
+// readLoose, which takes only what has one reading; RFC 9651 section 4.2 would
+// drop the line, and with it the only word that some hosts say of their limit.
+// Two things more are lenient: a name may be a token, and pk may be anything
+// between colons or quotes, for it is opaque and often no valid base64.
 
 // parseList reads a line as a list. Its items are strings, tokens or integers
 // with parameters; an inner list makes the line unknown.
@@ -111,13 +112,8 @@ func quotePartitions(line string) string {
 // later member without w that does not repeat the first, as two hops make it:
 // "1,000" and "1,500;w=60" are numbers, not lists.
 func parseLimitList(lines []string) (limit Count, policies []integerPolicy, ok bool) {
+	limit = lowest(lines)
 	for _, line := range lines {
-		if c := parseCount(trimOWS(line)); c.OK {
-			if !limit.OK {
-				limit = c
-			}
-			continue
-		}
 		if strings.IndexByte(line, ';') < 0 {
 			continue
 		}
@@ -126,9 +122,7 @@ func parseLimitList(lines []string) (limit Count, policies []integerPolicy, ok b
 			continue
 		}
 		if first, more, ok := limitAndPolicies(items); ok {
-			if !limit.OK {
-				limit = first
-			}
+			limit = lower(limit, first)
 			policies = append(policies, more...)
 		}
 	}
@@ -164,7 +158,10 @@ func (r *reader) readIETF(key string, lines []string) bool {
 		for _, item := range items {
 			r.readItem(item, state)
 		}
-		read = read || ok || state && r.readDictionary(line)
+		if !ok {
+			ok = state && r.readDictionary(line) || r.readLoose(line, state)
+		}
+		read = read || ok
 	}
 	return read
 }
@@ -234,6 +231,101 @@ func (r *reader) readDictionary(line string) bool {
 	s.Remaining = lower(s.Remaining, q.Remaining)
 	s.later(v)
 	return true
+}
+
+// readLoose reads a line that breaks the grammar of structured fields:
+//
+//	line  = item *( "," item )
+//	item  = part *( ";" part )
+//	part  = key [ " " ] "=" [ " " ] value / name
+//	value = anything, with or without quotes
+//
+// as in `"fixed window";"api";q=500;w=300` (Hugging Face). An item is read where
+// each of its keys stands once and its q or r is a whole number that is not
+// negative. Of several names the last counts: the state names that one. A line
+// with an item that cannot be read is unknown as a whole.
+func (r *reader) readLoose(line string, state bool) bool {
+	line = trimOWS(line)
+	if len(line) == 0 || len(line) > longestValue {
+		return false
+	}
+	var policies []Policy
+	for _, item := range cutOutsideQuotes(line, ',') {
+		p, ok := r.looseItem(item, state)
+		if !ok {
+			return false
+		}
+		policies = append(policies, p)
+	}
+	if state {
+		r.states = append(r.states, policies...)
+	} else {
+		r.policies = append(r.policies, policies...)
+	}
+	return true
+}
+
+func (r *reader) looseItem(item string, state bool) (p Policy, ok bool) {
+	seen := map[string]bool{}
+	for _, part := range cutOutsideQuotes(item, ';') {
+		key, value, has := strings.Cut(part, "=")
+		key, value = strings.ToLower(trimOWS(key)), strings.Trim(value, "\" \t")
+		if !has || strings.HasPrefix(key, `"`) {
+			if name := strings.Trim(part, "\" \t"); name != "" {
+				p.Name = name
+			}
+			continue
+		}
+		if seen[key] {
+			return Policy{}, false
+		}
+		seen[key] = true
+		n := parseCount(value)
+		switch key {
+		case "q":
+			p.Limit = n
+		case "r":
+			p.Remaining = n
+		case "w":
+			if n.N > 0 && n.N <= int64(retryafter.Max/time.Second) {
+				p.Window = time.Duration(n.N) * time.Second
+			}
+		case "t":
+			p.Reset = parseReset(value, &r.clock).Span
+		case "qu":
+			p.Unit = value
+		case "pk":
+			p.Partition = strings.Trim(value, ":")
+		}
+	}
+	need := p.Limit
+	if state {
+		need = p.Remaining
+		p.Limit, p.Window = Count{}, 0
+	} else {
+		p.Remaining, p.Reset = Count{}, Span{}
+	}
+	return p, need.OK && need.N >= 0
+}
+
+// cutOutsideQuotes splits s at a byte that stands outside double quotes.
+func cutOutsideQuotes(s string, at byte) (parts []string) {
+	quoted, from := false, 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == at && !quoted:
+			parts = append(parts, s[from:i])
+			from = i + 1
+		}
+	}
+	if last := s[from:]; trimOWS(last) != "" { // a comma or semicolon may end the line
+		parts = append(parts, last)
+	}
+	return parts
 }
 
 func integerOf(p *httpsfv.Params, key string) Count {

@@ -4,9 +4,9 @@ import "time"
 
 // linear names the dimensions whose reset is known to be the time until a
 // linearly refilled bucket is full: those of OpenAI's guide ("Rate limits",
-// header fields) and its image bucket. Of any other dimension the reset may mean
+// header fields), a project's share of them, and its image bucket. Of any other dimension the reset may mean
 // something else.
-var linear = [...]string{"requests", "tokens", "project_tokens", "input_images"}
+var linear = [...]string{"requests", "tokens", "project_tokens", "project_requests", "input_images"}
 
 // windows are the ones that OpenAI has limits for.
 var inferable = [...]time.Duration{time.Minute, day}

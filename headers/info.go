@@ -29,8 +29,10 @@ type Quota struct {
 	Limit Count
 
 	// Remaining is how many units were left when the server looked. It may be
-	// negative, which is debt, and it is never above a known Limit. Most
-	// providers look when they admit the call, some after it.
+	// negative, which is debt. It is never above a known Limit and never below
+	// minus a known Limit; where Limit is unknown, a debt above the limit that the
+	// caller knows is no balance. Most providers look when they admit the call,
+	// some after it.
 	Remaining Count
 
 	// Reset is how long, from the response on, until the limit is restored. Most
@@ -86,12 +88,6 @@ type Policy struct {
 	Quota
 }
 
-// Cost is what the provider says this one call was charged in a dimension.
-type Cost struct {
-	Dimension string
-	N         int64
-}
-
 // Info is what a response's header says about limits. The zero value says
 // nothing, and a member that could not be read is unknown. Info is a plain
 // value: it keeps no reference to the header it was read from, apart from
@@ -111,28 +107,17 @@ type Info struct {
 	Windows  []Window // further windows of a dimension, by dimension and length
 	Policies []Policy // IETF items, in the order of the fields
 
-	// RetryAfter is the wait as the server most exactly put it, NotBefore the
-	// longest wait that any of its fields gives: nothing should be sent before.
-	// Both are known or unknown together.
-	RetryAfter, NotBefore Span
+	// NotBefore is the longest wait that any field gives: nothing should be sent
+	// before.
+	NotBefore Span
 
-	// Applies reports whether RetryAfter may delay anything. It is set on a 429,
+	// Applies reports whether NotBefore may delay anything. It is set on a 429,
 	// a 503 and a 529, and where a provider refuses a stream after it said 200.
 	// On any other answer some providers send a Retry-After that means nothing.
 	Applies bool
 
 	// ShouldRetry is the provider's word on trying this very call again.
 	ShouldRetry Flag
-
-	// QueryCost is what this call was charged, by dimension.
-	QueryCost []Cost
-
-	// BodyWait is a wait given only in the body (google.rpc.RetryInfo), and
-	// BodyHeaders holds header fields that were given inside the body
-	// (error.metadata.headers, by OpenRouter). Both are unknown unless
-	// Options.Body was given.
-	BodyWait    Span
-	BodyHeaders *Info
 
 	// Unread counts the fields whose name was understood and whose value was
 	// not, an empty value apart. It is for logs and metrics: a provider that

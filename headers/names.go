@@ -13,7 +13,6 @@ const (
 	verbRemaining
 	verbReset
 	verbPeriod // the window, in seconds
-	verbCost   // what this call was charged
 )
 
 var verbs = [...]struct {
@@ -97,13 +96,12 @@ type name struct {
 //	rest      = verb [ "-" dimension ] [ window ] ; OpenAI, Azure, Mistral, Cerebras, Kong
 //	          / dimension [ window ] "-" verb     ; Anthropic
 //	          / scope "-" verb "-" dimension      ; LiteLLM
-//	          / dimension "-query-cost"           ; Mistral
 //	verb      = "limit" / "remaining" / "reset" / "renewalperiod"
 //	window    = "-" [ "per-" / 1*4DIGIT "-" ] ( "second" / "minute" / "hour" / "day" / "week" )
 //	          / "-month" / "-year"
 //
-// A name without a verb (x-ratelimit-key, -type, -used) is not a quota and is
-// refused.
+// A name without a verb (x-ratelimit-key, -type, -used, -query-cost) is not a
+// quota and is refused.
 func parseName(key string) (n name, ok bool) {
 	if len(key) > longestName {
 		return name{}, false
@@ -161,11 +159,6 @@ func parseName(key string) (n name, ok bool) {
 // takeVerb finds the verb of s and returns the words before and after it. The
 // first word is preferred, then the last, then any other.
 func (n *name) takeVerb(s []byte) (before, after []byte) {
-	const cost = "-query-cost"
-	if i := len(s) - len(cost); i > 0 && string(s[i:]) == cost {
-		n.verb = verbCost
-		return s[:i], nil
-	}
 	for _, v := range verbs {
 		w := v.word
 		switch {
@@ -261,14 +254,6 @@ func (n *name) setDimension(spelled []byte) bool {
 	return true
 }
 
-// dimensionName is the name that Info uses.
-func (n *name) dimensionName() string {
-	if n.dim == other {
-		return n.label
-	}
-	return dimensionNames[n.dim]
-}
-
 // common holds the names that nearly every answer with limits has, taken apart
 // once. It is filled by parseName, so it cannot disagree with it.
 var common = func() map[string]name {
@@ -333,7 +318,7 @@ func kindOf(key string) kind {
 		switch {
 		case foldEqual(key, "ratelimit"), foldEqual(key, "ratelimit-policy"):
 			return kindIETF
-		case foldPrefix(key, "ratelimit-"):
+		case foldPrefix(key, "ratelimit-"), foldPrefix(key, "ratelimitbysize-"):
 			return kindQuota
 		case foldPrefix(key, "retry-after"):
 			return kindRetry
@@ -356,7 +341,7 @@ func kindOf(key string) kind {
 			case !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
 			case foldEqual(key, "x-ratelimit-policy"):
 				return kindIETF
-			case foldPrefix(key, "x-ratelimit-"), foldPrefix(key, "x-rate-limit-"):
+			case foldPrefix(key, "x-ratelimit-"), foldPrefix(key, "x-rate-limit-"), foldPrefix(key, "x-ratelimitbysize-"):
 				return kindQuota
 			}
 		case 'm':

@@ -19,18 +19,13 @@ type Options struct {
 	// where the response has no valid Date field. Zero: time.Now().
 	Now time.Time
 
-	// Dialect names the provider whose documentation completes the fields:
-	// "groq", "azure-openai", "litellm-proxy". Empty or unknown: nothing is
-	// added. Providers whose field names say everything need none.
-	Dialect string
-
-	// Body is the beginning of an error body, where the caller has it. Some
-	// providers put their fields there. Nil: not looked at.
-	Body []byte
+	// Dialect is what the provider's documentation adds to the fields. The zero
+	// value adds nothing, which is right where the field names say everything.
+	Dialect Dialect
 }
 
 // Parse reads every field about limits that h has. It never fails: what cannot
-// be read is unknown. Neither h nor o.Body is altered or kept.
+// be read is unknown. h is not altered and not kept.
 //
 // Work and memory are bounded whatever h holds: names above 96 bytes and values
 // above 4 KiB are not read, and a header that names more than 64 quotas
@@ -40,14 +35,14 @@ type Options struct {
 // another request and are not read (draft-ietf-httpapi-ratelimit-headers-10
 // section 5); a Retry-After still is.
 func Parse(h http.Header, o Options) Info {
-	if o.Body == nil && !Any(h) {
+	if !Any(h) {
 		return Info{}
 	}
 	return parse(h, o)
 }
 
-// Any reports whether h has a field that Parse reads. Where it has none, and
-// there is no body to read, Parse returns the zero Info.
+// Any reports whether h has a field that Parse reads. Where it has none, Parse
+// returns the zero Info.
 func Any(h http.Header) bool {
 	for key := range h {
 		if kindOf(key) != kindNone {
@@ -61,8 +56,8 @@ func Any(h http.Header) bool {
 // apart so that all other responses do not pay for its stack.
 func parse(h http.Header, o Options) Info {
 	var info Info
-	r := reader{clock: clock{header: h, local: o.Now}, dialect: findDialect(o.Dialect), status: o.Status}
-	cached := firstCount(h["Age"]).N > 0
+	r := reader{clock: retryafter.Clock{Header: h, Local: o.Now}, dialect: o.Dialect, status: o.Status}
+	cached := stored(h["Age"])
 
 	for key, lines := range h {
 		understood := true
@@ -83,24 +78,17 @@ func parse(h http.Header, o Options) Info {
 	// GitHub Models' own spelling of the same wait, and the one that its own
 	// client reads first (github/gh-models). It is never the shorter reading.
 	for _, line := range h["X-Ratelimit-Timeremaining"] {
-		if d, ok := retryafter.Decimal(trimOWS(line), time.Second); ok {
-			if !w.OK {
-				w.Precise = d
-			}
+		if d, _, ok := r.clock.Number(trimOWS(line), time.Second); ok {
 			w.Longest, w.OK = max(w.Longest, d), true
 		}
 	}
 	if w.OK {
-		info.RetryAfter = Span{w.Precise, true}
 		info.NotBefore = Span{w.Longest, true}
-		info.Applies = refuses(o.Status) || r.dialect != nil && r.dialect.streamRefusal && isOpenStream(h, o.Status)
+		info.Applies = refuses(o.Status) || r.dialect.StreamRefusal && isOpenStream(h, o.Status)
 	} else if !blank(h["Retry-After"]) {
 		info.Unread++
 	}
 	r.assemble(&info)
-	if o.Body != nil {
-		readBody(o, r.clock.now(), &info)
-	}
 	return info
 }
 
@@ -120,7 +108,7 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 		}
 	}
 	if n.verb == verbReset {
-		v := firstReset(lines, &r.clock)
+		v := latest(lines, &r.clock)
 		if v.OK {
 			r.slot(&n).later(v)
 		}
@@ -135,7 +123,7 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 		}
 		return ok
 	}
-	c := firstCount(lines)
+	c := lowest(lines)
 	if !c.OK {
 		return false
 	}
@@ -146,11 +134,7 @@ func (r *reader) field(k kind, key string, lines []string) bool {
 	case verbRemaining:
 		s := r.slot(&n)
 		s.Remaining = lower(s.Remaining, c)
-	case verbCost:
-		if c.N >= 0 {
-			r.costs = append(r.costs, Cost{n.dimensionName(), c.N})
-		}
-	case verbPeriod:
+	case verbPeriod: // of several the lowest, so that a limit is not spread thin
 		if c.N > 0 && c.N <= int64(retryafter.Max/time.Second) {
 			s := r.slot(&n)
 			s.period = max(s.period, time.Duration(c.N)*time.Second)
@@ -167,6 +151,16 @@ func blank(lines []string) bool {
 		}
 	}
 	return true
+}
+
+// stored reports whether a cache stored the response: any Age above zero.
+func stored(ages []string) bool {
+	for _, line := range ages {
+		if parseCount(trimOWS(line)).N > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lower returns the lower of two counts. Where two fields give one value, for

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
 // mostSlots bounds how many quotas one header may name.
@@ -31,8 +33,8 @@ type slot struct {
 
 // reader holds what has been read of one header.
 type reader struct {
-	clock   clock
-	dialect *dialect
+	clock   retryafter.Clock
+	dialect Dialect
 	status  int
 
 	// The first slots are an array, and not a slice of one, because a struct that
@@ -46,7 +48,6 @@ type reader struct {
 	integerPolicies []integerPolicy
 	policies        []Policy
 	states          []Policy
-	costs           []Cost
 }
 
 // slot returns the slot that n belongs to. The pointer is good until the next
@@ -112,8 +113,10 @@ func (s *slot) name() string {
 //	a limit of zero                 known on a 429 only (not entitled); else a
 //	                                placeholder, since a limit of zero cannot
 //	                                have admitted the call: nothing is known
-//	remaining below zero            debt; but without a limit and without a
-//	                                reset ahead a sentinel: unknown
+//	remaining below zero            debt, of at most the limit: a lower number
+//	                                is no balance and unknown. Without a limit
+//	                                and without a reset ahead it is a sentinel:
+//	                                unknown
 //	remaining above the limit       the limit
 //	reset without unit, period known the unit that fits, see unitOf
 //	window only in documentation    believed beside both a limit and a remaining,
@@ -133,8 +136,12 @@ func (s *slot) settle(status int) {
 	if s.Remaining.N < 0 && !s.Limit.OK && s.Reset.D <= 0 {
 		s.Remaining, s.Reset = Count{}, Span{}
 	}
-	if s.Limit.OK && s.Remaining.N > s.Limit.N {
+	switch {
+	case !s.Limit.OK: // the caller knows a limit, or has to bound the debt
+	case s.Remaining.N > s.Limit.N:
 		s.Remaining = s.Limit
+	case s.Remaining.N < -s.Limit.N:
+		s.Remaining = Count{}
 	}
 	if !s.known() {
 		s.Quota, s.gone = Quota{}, true
@@ -179,7 +186,7 @@ type integerPolicy struct {
 
 // assemble turns the slots into Info.
 func (r *reader) assemble(info *Info) {
-	if r.full || len(r.integerPolicies) > mostSlots || len(r.costs) > mostSlots || len(r.policies)+len(r.states) > mostSlots {
+	if r.full || len(r.integerPolicies) > mostSlots || len(r.policies)+len(r.states) > mostSlots {
 		return
 	}
 	r.sortSlots()
@@ -197,12 +204,8 @@ func (r *reader) assemble(info *Info) {
 		}
 	}
 	r.assembleIETF(info)
-	// Copied, not moved: what leaves through info must not be r's own memory, or
-	// all of r would live on the heap.
-	info.QueryCost = append(info.QueryCost, r.costs...)
 	// The fields came in the order of a map; the lists must not.
 	slices.SortFunc(info.Other, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(info.QueryCost, func(a, b Cost) int { return cmp.Compare(a.Dimension, b.Dimension) })
 	slices.SortFunc(info.Windows, compareWindows)
 }
 

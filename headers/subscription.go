@@ -31,7 +31,7 @@ func (r *reader) readSubscription(k kind, key string, lines []string) bool {
 		if !ok || window <= 0 || window == retryafter.Max || strings.ContainsAny(span, ".") {
 			return true
 		}
-		v := firstReset(lines, &r.clock)
+		v := latest(lines, &r.clock)
 		if v.OK {
 			v.how = asInstant
 			r.find(slot{dim: other, label: "unified_" + span, window: window}).later(v)
@@ -40,7 +40,7 @@ func (r *reader) readSubscription(k kind, key string, lines []string) bool {
 	}
 	rest := strings.TrimPrefix(key, "x-codex-")
 	if window, ok := strings.CutSuffix(rest, "-window-minutes"); ok {
-		c := firstCount(lines)
+		c := lowest(lines)
 		if c.N > 0 && c.N <= int64(retryafter.Max/time.Minute) {
 			s := r.codex(window)
 			s.period = max(s.period, time.Duration(c.N)*time.Minute)
@@ -55,7 +55,7 @@ func (r *reader) readSubscription(k kind, key string, lines []string) bool {
 			return true
 		}
 	}
-	v := firstReset(lines, &r.clock)
+	v := latest(lines, &r.clock)
 	if !v.OK || relative != (v.how == asNumber) {
 		return false
 	}

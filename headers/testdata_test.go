@@ -46,9 +46,9 @@ type expectation struct {
 	Saturates   bool                   `json:"saturates"`
 	Applies     *bool                  `json:"retry_after_applies"`
 	ShouldRetry *bool                  `json:"should_retry"`
-	QueryCost   map[string]int64       `json:"query_cost"`
-	BodyHeaders *expectation           `json:"body_headers"`
-	BodyWait    *float64               `json:"body_retry_after_s"`
+	QueryCost   json.RawMessage        `json:"query_cost"`         // on record, and read by nobody
+	BodyHeaders json.RawMessage        `json:"body_headers"`       // internal/refusal reads it
+	BodyWait    json.RawMessage        `json:"body_retry_after_s"` // internal/refusal reads it
 }
 
 type expectWindow struct {
@@ -100,11 +100,7 @@ func (e entry) header() http.Header {
 }
 
 func (e entry) options() Options {
-	o := Options{Status: e.Status, Now: e.ObservedAt, Dialect: e.Provider}
-	if e.Body != "" {
-		o.Body = []byte(e.Body)
-	}
-	return o
+	return Options{Status: e.Status, Now: e.ObservedAt, Dialect: dialects[e.Provider]}
 }
 
 func TestEntries(t *testing.T) {
@@ -182,29 +178,12 @@ func (c checker) info(at string, got Info, want expectation) {
 		}
 	}
 
-	c.span(at+"retry_after_s", got.RetryAfter, want.RetryAfter)
-	if got.NotBefore.OK != got.RetryAfter.OK || got.NotBefore.D < got.RetryAfter.D {
-		c.t.Errorf("%snothing before %+v, but retry after %+v", at, got.NotBefore, got.RetryAfter)
-	}
+	c.span(at+"retry_after_s", got.NotBefore, want.RetryAfter)
 	if applies := want.Applies != nil && *want.Applies; got.Applies != applies {
 		c.t.Errorf("%sretry_after_applies: %v, want %v", at, got.Applies, applies)
 	}
 	if w := (Flag{want.ShouldRetry != nil && *want.ShouldRetry, want.ShouldRetry != nil}); got.ShouldRetry != w {
 		c.t.Errorf("%sshould_retry: %+v, want %+v", at, got.ShouldRetry, w)
-	}
-	if len(got.QueryCost) != len(want.QueryCost) {
-		c.t.Errorf("%squery_cost: %+v, want %v", at, got.QueryCost, want.QueryCost)
-	}
-	for _, q := range got.QueryCost {
-		if n, ok := want.QueryCost[q.Dimension]; !ok || n != q.N {
-			c.t.Errorf("%squery_cost: %+v, want %v", at, got.QueryCost, want.QueryCost)
-		}
-	}
-	c.span(at+"body_retry_after_s", got.BodyWait, want.BodyWait)
-	if (got.BodyHeaders != nil) != (want.BodyHeaders != nil) {
-		c.t.Errorf("%sbody_headers: %+v, want %+v", at, got.BodyHeaders, want.BodyHeaders)
-	} else if want.BodyHeaders != nil {
-		c.info("body_headers.", *got.BodyHeaders, *want.BodyHeaders)
 	}
 }
 

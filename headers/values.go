@@ -1,7 +1,6 @@
 package headers
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
@@ -39,14 +38,56 @@ func parseCount(s string) Count {
 	return Count{n, true}
 }
 
-// firstCount returns the first valid count of several field lines.
-func firstCount(lines []string) Count {
-	for _, line := range lines {
-		if c := parseCount(trimOWS(line)); c.OK {
-			return c
+// lowest returns the lowest count of several field lines, and of the members of
+// a line that a proxy joined from several: "900, 3". Two gateways that each count
+// say what each has left, and the cautious one is right in either order. A line
+// with a member that is no count is unknown. Where one line is a sentinel below
+// zero and another a number, the number counts.
+func lowest(lines []string) Count {
+	var c, negative Count
+	take := func(n Count) {
+		if n.N < 0 {
+			negative = lower(negative, n)
+		} else if n.OK {
+			c = lower(c, n)
 		}
 	}
-	return Count{}
+	for _, line := range lines {
+		if n := parseCount(trimOWS(line)); n.OK {
+			take(n)
+			continue
+		}
+		members := joined(line)
+		ok := members != nil
+		for _, m := range members {
+			ok = ok && parseCount(m).OK
+		}
+		if ok {
+			for _, m := range members {
+				take(parseCount(m))
+			}
+		}
+	}
+	if !c.OK {
+		return negative
+	}
+	return c
+}
+
+// mostMembers bounds how many members of a joined line are read.
+const mostMembers = 16
+
+// joined splits a line that a proxy joined from several (RFC 9110 section 5.3).
+// The separator is a comma and a blank: "1,000" is a number. Nil: it is none.
+func joined(line string) []string {
+	if len(line) > longestValue || !strings.Contains(line, ", ") || strings.Count(line, ",") >= mostMembers {
+		return nil
+	}
+	members := strings.Split(line, ",")
+	for i := range members {
+		members[i] = trimOWS(members[i])
+	}
+	return members
 }
 
 // trimOWS removes the white space around a field value (RFC 9110 section 5.5).
@@ -81,60 +122,64 @@ func (s *slot) later(v reset) {
 
 // parseReset reads
 //
-//	reset    = number / epoch / duration / instant
-//	number   = 1*DIGIT / *DIGIT "." 1*DIGIT     ; below 1e9, seconds from now
-//	epoch    = the same, 1e9 and above          ; Unix seconds, from 1e12 on milliseconds
+//	reset    = number / duration / instant
+//	number   = see retryafter.Clock.Number: seconds from now, or Unix time in
+//	           seconds, milliseconds, microseconds or nanoseconds
 //	duration = 1*( number unit )                ; see parseDuration
-//	instant  = RFC 3339 / HTTP-date
+//	instant  = see retryafter.ParseDate
 //
-// An instant that is past is zero. A number of 1e15 and above is unknown: no
-// provider counts that finely, and the unit would be a guess. So are signs,
-// exponents and words.
-func parseReset(s string, c *clock) reset {
+// An instant that is past is zero. Signs, exponents and words are unknown.
+func parseReset(s string, c *retryafter.Clock) reset {
 	if len(s) == 0 || len(s) > 64 {
 		return reset{}
 	}
-	last := s[len(s)-1]
-	if d, ok := retryafter.Decimal(s, time.Second); ok {
-		whole, _, _ := strings.Cut(s, ".")
-		whole = strings.TrimLeft(whole, "0")
-		switch {
-		case len(whole) < 10:
-			return reset{Span{d, true}, asNumber}
-		case len(whole) < 13:
-			return reset{c.untilUnix(d), asInstant}
-		case len(whole) < 16:
-			ms, _ := retryafter.Decimal(s, time.Millisecond)
-			return reset{c.untilUnix(ms), asInstant}
+	if d, instant, ok := c.Number(s, time.Second); ok {
+		if !instant && d >= epochFloor && d != retryafter.Max && time.Unix(0, int64(d)).Before(c.Now()) {
+			return reset{Span{0, true}, asInstant} // long past, and never a length of 31 years
 		}
-		return reset{}
+		if instant || d >= epochFloor {
+			return reset{Span{d, true}, asInstant}
+		}
+		return reset{Span{d, true}, asNumber}
 	}
-	switch {
-	case last == 's' || last == 'm' || last == 'h' || last == 'd':
+	switch s[len(s)-1] {
+	case 's', 'm', 'h', 'd':
 		if d, ok := parseDuration(s); ok {
 			return reset{Span{d, true}, asDuration}
 		}
-	case len(s) > 4 && s[4] == '-':
-		if t, err := time.Parse(time.RFC3339, s); err == nil {
-			return reset{c.until(t), asInstant}
-		}
-	default:
-		if t, ok := retryafter.ParseDate(s, c.now()); ok {
-			return reset{c.until(t), asInstant}
-		}
+		return reset{}
+	}
+	if d, ok := c.Date(s); ok {
+		return reset{Span{d, true}, asInstant}
 	}
 	return reset{}
 }
 
-// firstReset returns the first valid reset of several field lines. A recorder
-// or proxy may have added another field's value as a line of its own.
-func firstReset(lines []string, c *clock) reset {
+// epochFloor is the length of 1e9 seconds, which is an instant where nothing
+// else fits: it is that of 9 September 2001.
+const epochFloor = 1e9 * time.Second
+
+// latest returns the latest reset of several field lines, and of the members of
+// a line that a proxy joined from several. A recorder or proxy may have added
+// another field's value as a line of its own, so a line that cannot be read is
+// left out.
+func latest(lines []string, c *retryafter.Clock) reset {
+	var r reset
+	take := func(s string) bool {
+		v := parseReset(trimOWS(s), c)
+		if v.OK && (!r.OK || v.D > r.D || v.D == r.D && v.how > r.how) {
+			r = v
+		}
+		return v.OK
+	}
 	for _, line := range lines {
-		if r := parseReset(trimOWS(line), c); r.OK {
-			return r
+		if !take(line) {
+			for _, m := range joined(line) {
+				take(m)
+			}
 		}
 	}
-	return reset{}
+	return r
 }
 
 // durationUnits are in falling order.
@@ -196,44 +241,4 @@ func scaled(s string, unit time.Duration) (time.Duration, bool) {
 		return retryafter.Max, ok
 	}
 	return d * k, ok
-}
-
-// clock is the instant from which a response measures instants: its Date field,
-// for the server's clock made both, or the caller's time. It is read once and
-// only when needed.
-type clock struct {
-	header http.Header
-	local  time.Time
-	at     time.Time
-	read   bool
-}
-
-func (c *clock) now() time.Time {
-	if !c.read {
-		c.read = true
-		c.at = c.local
-		if c.at.IsZero() {
-			c.at = time.Now()
-		}
-		if lines := c.header["Date"]; len(lines) == 1 {
-			if t, ok := retryafter.ParseDate(trimOWS(lines[0]), c.at); ok {
-				c.at = t
-			}
-		}
-	}
-	return c.at
-}
-
-// until returns the time left to t, at least 0 and at most retryafter.Max.
-func (c *clock) until(t time.Time) Span {
-	return Span{min(max(t.Sub(c.now()), 0), retryafter.Max), true}
-}
-
-// untilUnix returns the time left to the instant that is d after 1970. A d that
-// was cut off at the end of the scale is an instant after every other.
-func (c *clock) untilUnix(d time.Duration) Span {
-	if d == retryafter.Max {
-		return Span{d, true}
-	}
-	return c.until(time.Unix(0, int64(d)))
 }

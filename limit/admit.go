@@ -121,15 +121,15 @@ func (st *stop) line() *line {
 }
 
 // lacks looks for what w lacks at now. It goes through the path from the inside
-// out, so that a call that is stopped by something of its own stands there, and
-// keeps nobody else from the limits that it shares.
+// out. So a call that is stopped by something of its own stands there, and blocks
+// nobody at the limits that it shares.
 //
 // k is the lane whose head w is, first in the line where it stands, or nil for a
 // newcomer. A lane stays where it is until it has enough of that.
 func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
 	if k != nil {
 		st = stop{s: k.in.s, b: k.in.b, door: k.in.door}
-		if st.line() == k.in && l.stopped(&st, w, k, now) {
+		if st.line() == k.in && l.stopped(&st, w, k, now) { // else it is a line for nothing now
 			return st, true
 		}
 	}
@@ -199,8 +199,8 @@ func (l *Limiter) waits(st *stop, w *want, k *lane, now, c int64) bool {
 	return behind
 }
 
-// behind reports whether w, who wants c units of what q is about, must wait for
-// others there though there is enough, and until when if that is known.
+// behind reports whether w must wait for others in q, though the c units that it
+// wants are there. The instant is that until which it must, or never.
 func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, behind bool) {
 	if q.n > 0 && (k == nil || k.in != q) {
 		var head *waiter
@@ -279,7 +279,7 @@ func (l *Limiter) pass(w *want, now int64) Reservation {
 	return r
 }
 
-// charge is line.charge, and looks again at who is first there now.
+// charge is line.charge, and has the line looked at again.
 func (l *Limiter) charge(q *line, w *want, c, now int64) {
 	q.charge(l, w.flow(), c)
 	l.look(q, now)
@@ -315,10 +315,10 @@ type outlook struct {
 // who go before it are priced at what they will probably cost. Places in flight
 // are not in it, for nobody knows when a call will end.
 //
-// The least estimate leaves out whatever may not delay w: other tenants, and
-// what open reservations are expected to give back. It takes constant time
-// whatever the number of those who wait, and is never too late for those who
-// wait in one lane. See Error for when it is exact.
+// The least estimate leaves out other tenants, who may leave, and counts what open
+// reservations are expected to give back. An estimate takes constant time for any
+// number of waiting calls. It is never too late for those of one lane. See Error
+// for when it is exact.
 func (l *Limiter) estimate(w *want, k *lane, now int64, least bool) outlook {
 	o := outlook{known: true}
 	start := now

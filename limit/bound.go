@@ -2,9 +2,9 @@ package limit
 
 import "time"
 
-// bound is a Limit at work in a scope: a meter, and what belongs to it. All that
-// the limiter does with the meter goes through the methods in this file, so that
-// a meter other than a Bucket changes nothing elsewhere.
+// bound is a Limit at work in a scope: a meter, and what belongs to it. The
+// limiter uses the meter by the methods of Bucket and those in this file only, so
+// another meter of the same methods changes nothing elsewhere.
 type bound struct {
 	meter
 	unit Unit

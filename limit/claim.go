@@ -44,7 +44,7 @@ func (l *Limiter) claim(k *lane, now int64) {
 	})
 }
 
-// unclaim takes the claims of k back, as its head is no longer what it was.
+// unclaim takes the claims of k back, for its head goes.
 func (l *Limiter) unclaim(k *lane, now int64) {
 	k.left = nil
 	if k.claimed == 0 {
@@ -74,8 +74,8 @@ func (l *Limiter) needed(w *want, f func(stop)) {
 	}
 }
 
-// claimed reports whether k, or a newcomer if k is nil, may not take c units of
-// what q is about because of the claim there, and when to look again.
+// claimed reports whether the claim on q keeps k from c units there, and when to
+// look again. A nil k is a newcomer.
 //
 // A claim counts only while its lane is the first of the line where it stands:
 // otherwise it is those before it whose turn it is, and they are not to wait for

@@ -39,9 +39,8 @@ func (u Unit) String() string {
 	return "unknown unit"
 }
 
-// amounts is a cost in every unit, indexed by Unit. It is linear, so sums of
-// costs (the line, all debits so far) are kept once for every limit and told in
-// its unit when asked.
+// amounts is a cost in every unit, indexed by Unit. It is linear. So sums of
+// costs are kept once for all limits, and converted to a unit when needed.
 type amounts [4]int64
 
 func (c Cost) amounts() amounts {

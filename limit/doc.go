@@ -23,9 +23,9 @@
 //   - one caller more than may wait;
 //   - a wait that must outlast the deadline or the longest wait.
 //
-// The package does not guess an actual cost, forgive a debt, raise credit on
-// anybody's word, read the wall clock, or run a goroutine of its own. It knows
-// nothing of HTTP. It does not coordinate processes: a limit in each of n
+// The package does not guess an actual cost, forgive a debt, or raise credit on
+// anybody's word. It does not read the wall clock or run a goroutine of its own. It
+// knows nothing of HTTP. It does not coordinate processes: a limit in each of n
 // processes is n limits, unless each is given its share.
 //
 // # Where to begin
@@ -70,8 +70,8 @@
 //	tag  = start + served / weight     of each tenant, first the least
 //	time = the largest tag granted     the virtual time of the line
 //
-// A tenant that comes, or comes back, starts at the virtual time or at the tag of
-// the first who waits, whichever is later: nobody saves up turns. A settlement
+// A tenant that comes, or comes back, starts at the later of two: the virtual time,
+// and the tag of the first who waits. So nobody saves up turns. A settlement
 // moves the tag as it moves the ledger; without that the shares follow the
 // estimates. The bound: while two tenants wait in a line, what they were served,
 // each divided by its weight, differs by at most one largest call of each. What
@@ -132,7 +132,7 @@
 //
 // One timer is set for the first of all lines, and only while somebody waits. Each
 // admission wakes one goroutine, its own. Joining, leaving and going take O(log n)
-// for n lanes, whatever the number of calls in them.
+// for n lanes, with any number of calls in them.
 //
 // # Bounds
 //
@@ -153,7 +153,6 @@
 // Debt saturates only after two thousand million charges of MaxUnits in the
 // longest window, and later in shorter ones. A wait above 2^63 ns, 292 years, is
 // given as that. A change of the window rounds credit down to the new grain, at
-// most a millionth of a unit. A burst of 1 has no room for the part of a
-// nanosecond in which a unit ends, so strict pacing rounds each gap up to the
-// next one. Any larger burst paces the k-th unit at exactly ceil(k*W/N).
+// most a millionth of a unit. With a burst of 1 the part of a nanosecond in
+// which a unit ends is lost, so strict pacing rounds each gap up. Any larger burst paces the k-th unit at exactly ceil(k*W/N).
 package limit

@@ -58,10 +58,10 @@ type Error struct {
 
 	// Wait is how long it would have taken from then, under no other use, and
 	// Earliest the instant it could have gone. They are exact for the first of
-	// a line. Behind it, among calls of one tenant, they are exact where one
-	// limit holds the line up and each of those ahead is below its burst and
-	// costs its Likely; otherwise they are never too late. With other tenants
-	// they are what is to be expected: see [Limiter.Forecast]. Zero is unknown:
+	// a line. Behind it, among calls of one tenant, they are exact where one limit
+	// holds the line up, and each call ahead is below the burst and costs its
+	// Likely; otherwise they are never too late. With other tenants they are an
+	// expectation: see [Limiter.Forecast]. Zero is unknown:
 	// a place in flight comes back when another call ends. A wait above 292
 	// years is given as that.
 	Wait     time.Duration
@@ -77,8 +77,12 @@ func (e *Error) Error() string {
 	if e.Scope != "" {
 		s += " of " + e.Scope
 	}
-	if e.By != "" {
+	switch {
+	case e.By == "":
+	case e.Dimension == "pause":
 		s += " asked for by " + e.By
+	default:
+		s += ", in a pause asked for by " + e.By
 	}
 	if e.Why != "" {
 		s += " (" + e.Why + ")"

@@ -196,3 +196,36 @@ func ExampleBucket() {
 	// 499ms 1ms <nil>
 	// 500ms 0s <nil>
 }
+
+// One limiter for two tenants that share a provider's limit, by weight, and for
+// batch calls that take what these leave.
+func ExampleLimiter_Admit() {
+	l, err := limit.New(limit.Options{
+		Limits: []limit.Limit{{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 1000}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	l.SetScope("tenant/paying", limit.ScopeOptions{Weight: 3})
+	l.SetScopeLimit("model/large", limit.Limit{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(6_000), Burst: 500})
+
+	r, err := l.Admit(context.Background(), limit.Ask{
+		Cost:   limit.Cost{Requests: 1, Input: 300, Output: 200},
+		Scopes: []string{"model/large"},
+		Tenant: "tenant/paying",
+	})
+	if err != nil {
+		panic(err)
+	}
+	r.Settle(limit.Cost{Input: 300, Output: 50}) // what the answer says
+
+	for _, s := range l.Snapshot().Scopes {
+		fmt.Println(s)
+	}
+	f := l.Forecast(limit.Ask{Cost: limit.Cost{Input: 450}, Scopes: []string{"model/large"}, Class: limit.Batch})
+	fmt.Println("a batch call would wait", f.Wait > 2*time.Second, "for", f.Dimension, "of", f.Scope)
+	// Output:
+	// model/large: tpm: 6000/1m0s, 150 of 500 left; 0 in flight, 0 waiting
+	// tenant/paying: no limits; 0 in flight, 0 waiting
+	// a batch call would wait true for tpm of model/large
+}

@@ -108,7 +108,7 @@ func TestTenantsShareByWeight(t *testing.T) {
 					for i, size := range []int64{50, 200, 1000} {
 						all = append(all, &party{name: string(rune('a' + i)), calls: 60, reserves: size * over[i], costs: size, works: time.Second})
 					}
-					share(t, l, 6*time.Hour, all...)
+					share(t, l, 2*time.Hour, all...)
 					total, sum := 0.0, 0
 					var shares []float64
 					for i, p := range all {
@@ -125,7 +125,7 @@ func TestTenantsShareByWeight(t *testing.T) {
 							t.Errorf("%s got %d tokens, want %.0f", p.name, p.served, want)
 						}
 					}
-					if most := 60_000.0 * 6 * 60; total < most*0.99 || total > most*1.01+10_000 {
+					if most := 60_000.0 * 2 * 60; total < most*0.99 || total > most*1.01+10_000 {
 						t.Errorf("%.0f tokens in all, of %.0f", total, most)
 					}
 					empty(t, l)
@@ -222,12 +222,12 @@ func TestBatchFloor(t *testing.T) {
 					l := perMinute(t, 60_000, nil)
 					people := &party{name: tenants[0], calls: 50, reserves: 300 * over[0], costs: 300, works: time.Second}
 					batch := &party{name: tenants[1], class: Batch, calls: 50, reserves: 700 * over[1], costs: 700, works: time.Second}
-					share(t, l, 12*time.Hour, people, batch)
+					share(t, l, 3*time.Hour, people, batch)
 					total := float64(people.served + batch.served)
 					if s := 100 * float64(batch.served) / total; s < 9.5 || s > 10.5 {
 						t.Errorf("batch got %.2f %%", s)
 					}
-					if total < 0.995*60_000*12*60 {
+					if total < 0.995*60_000*3*60 {
 						t.Errorf("%.0f tokens in all", total)
 					}
 				})
@@ -246,4 +246,60 @@ func TestBatchFloor(t *testing.T) {
 			t.Errorf("interactive calls that leave most to batch: p99 %v", w)
 		}
 	})
+}
+
+// Two models with limits far apart, one that is always refused and paused, and a
+// host that is paused for an hour: each caller gets what it would get alone.
+func TestScopesTogetherGetWhatTheyGetApart(t *testing.T) {
+	run := func(t *testing.T, parties func() []*party) (served []int64) {
+		synctest.Test(t, func(t *testing.T) {
+			l := mustNew(t, Options{})
+			for scope, n := range map[string]int64{"small": 30_000, "large": 200_000} {
+				l.SetScopeLimit(scope, Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(n), Burst: n / 6, Largest: n})
+			}
+			l.PauseScope("pictures", Pause{For: time.Hour, By: "the server"})
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+			defer cancel()
+			probes := 0
+			go func() { // each call to the sick model is refused, and pauses it again
+				for {
+					l.PauseScope("sick", Pause{For: time.Hour, ProbeAfter: time.Second})
+					r, err := l.Admit(ctx, Ask{Scopes: []string{"sick"}, First: true})
+					if err != nil {
+						return
+					}
+					probes++
+					time.Sleep(100 * time.Millisecond)
+					r.Return()
+				}
+			}()
+			all := parties()
+			share(t, l, 10*time.Minute, all...)
+			for _, p := range all {
+				served = append(served, p.served)
+			}
+			if probes > 600 {
+				t.Errorf("%d probes in ten minutes", probes)
+			}
+		})
+		return served
+	}
+	small := func() *party {
+		return &party{calls: 20, reserves: 500, works: 2 * time.Second, scopes: []string{"account", "small"}}
+	}
+	large := func() *party {
+		return &party{calls: 60, reserves: 1000, works: 2 * time.Second, scopes: []string{"account", "large"}}
+	}
+	sick := func() *party { return &party{calls: 20, reserves: 100, scopes: []string{"account", "sick"}} }
+	pictures := func() *party { return &party{calls: 20, reserves: 100, scopes: []string{"pictures"}} }
+	apart := append(run(t, func() []*party { return []*party{small()} }), run(t, func() []*party { return []*party{large()} })...)
+	together := run(t, func() []*party { return []*party{small(), large(), sick(), pictures()} })
+	for i, alone := range apart {
+		if float64(together[i]) < 0.97*float64(alone) {
+			t.Errorf("party %d got %d, alone %d", i, together[i], alone)
+		}
+	}
+	if together[3] != 0 {
+		t.Errorf("%d tokens of a paused host", together[3])
+	}
 }

@@ -36,9 +36,8 @@ type Ask struct {
 	First bool
 }
 
-// A Class is a priority. A call of a higher class goes before one of a lower
-// class that waits for the same limit, except for the share of the limit that
-// the limiter keeps for the lower class.
+// A Class is a priority. Of two calls that wait for the same limit, the one of the
+// higher class goes first; but [Options.Floor] keeps a share for the lower class.
 type Class uint8
 
 const (
@@ -91,10 +90,9 @@ type Ledger interface {
 	// configured is in force.
 	SetScopeLimit(scope string, l Limit) error
 
-	// EnforceScopeLimit puts l in force in place of the limit of its name, and
-	// leaves what was configured as it is, to be seen in LimitState.Configured.
-	// With a zero Rate the configured limit is in force again; a limit that was
-	// never configured is removed.
+	// EnforceScopeLimit puts l in force in place of the limit of its name. The
+	// configured limit stays in LimitState.Configured. With a zero Rate it is in
+	// force again, and a limit that was never configured is removed.
 	EnforceScopeLimit(scope string, l Limit) error
 
 	// PauseScope holds every call that takes from the scope. Of two pauses the
@@ -146,6 +144,10 @@ type Pause struct {
 	// sent, and the next goes at once. A new pause of the scope renews the wait,
 	// and ResumeScope ends it. Zero means no probes.
 	ProbeAfter time.Duration
+
+	// KeepCredit leaves the limits their credit. Without it those of a minute or
+	// less start again from nothing after the pause.
+	KeepCredit bool
 
 	// By and Why say who asked for the pause and for what reason. They are shown
 	// in errors and snapshots, and must hold no secret.

@@ -77,24 +77,28 @@ func (f *flow) before(g *flow) bool {
 	return f.lanes[0].head.seq < g.lanes[0].head.seq
 }
 
-func (f *flow) retag() {
-	u := uint64(f.served)
-	if f.served < 0 {
-		u = -u
+func (f *flow) retag() { f.tag = f.start.add(perWeight(f.served, uint64(f.weight))) }
+
+// perWeight is served / weight in 2^-40 units, rounded down.
+func perWeight(served int64, weight uint64) wide {
+	d := mulSigned(served, 1<<tagBits)
+	if weight == 1 {
+		return d
 	}
-	hi, lo := bits.Mul64(u, 1<<tagBits)
-	w := uint64(f.weight)
-	var d wide
-	var rest uint64
-	d.hi = int64(hi / w)
-	d.lo, rest = bits.Div64(hi%w, lo, w)
-	if f.served < 0 {
+	neg := d.hi < 0
+	if neg {
 		d = wide{}.sub(d)
-		if rest != 0 {
-			d = d.sub(wide{0, 1})
-		}
 	}
-	f.tag = f.start.add(d)
+	hi, rest := uint64(d.hi)/weight, uint64(d.hi)%weight
+	lo, rest := bits.Div64(rest, d.lo, weight)
+	d = wide{int64(hi), lo}
+	if !neg {
+		return d
+	}
+	if rest != 0 {
+		d = d.add(wide{0, 1})
+	}
+	return wide{}.sub(d)
 }
 
 // restart lets f begin anew at tag. Reservations up to now do not move it.
@@ -114,7 +118,7 @@ type lane struct {
 	head, tail  *waiter
 	last        *waiter // of those who go first
 	n           int
-	sum, likely Cost
+	likely      Cost // what they are expected to cost
 	firstLikely Cost // of those who go first
 
 	in   *line

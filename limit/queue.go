@@ -126,14 +126,16 @@ func (l *Limiter) join(w *want, k *lane, st stop, now int64, deadline time.Time)
 	if l.maxWait > 0 {
 		expires = later(now, int64(l.maxWait))
 	}
-	o := l.estimate(w, k, now, true)
-	late := !deadline.IsZero() && o.at > now && time.Duration(o.at-now) > time.Until(deadline)
-	if late || o.at > expires {
-		e := l.refusal(ErrWaitTooLong, w, o)
-		if late {
-			e.Cause = context.DeadlineExceeded
+	if bounded := !deadline.IsZero(); bounded || l.maxWait > 0 {
+		o := l.estimate(w, k, now, true)
+		late := bounded && o.at > now && time.Duration(o.at-now) > time.Until(deadline)
+		if late || o.at > expires {
+			e := l.refusal(ErrWaitTooLong, w, o)
+			if late {
+				e.Cause = context.DeadlineExceeded
+			}
+			return nil, e
 		}
-		return nil, e
 	}
 	l.open.seq++
 	t := &waiter{

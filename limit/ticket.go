@@ -44,7 +44,9 @@ func (l *Limiter) Enter(ctx context.Context, a Ask) (*Ticket, error) {
 		close(w.done)
 	}
 	if ctx.Done() != nil {
+		l.lock() // that function takes it too, and may run at once
 		w.stop = context.AfterFunc(ctx, func() { w.abandon(ctx.Err(), context.Cause(ctx)) })
+		l.mu.Unlock()
 	}
 	t := &Ticket{w: w}
 	t.net = runtime.AddCleanup(t, lose, w)

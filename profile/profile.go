@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/headers"
 )
 
 // A Profile is how one provider limits, charges, refuses and reports: data,
@@ -46,8 +47,9 @@ type Profile struct {
 	// starts in may be used up.
 	StartEmpty bool
 
-	// Dialect tells package headers whose fields it reads; "" is generic.
-	Dialect string
+	// Dialect is what the provider's documentation adds to its header fields.
+	// The zero value adds nothing.
+	Dialect headers.Dialect
 
 	// Linear: a reset is the time until a continuous bucket is full, and so
 	// tells which window a limit has.
@@ -67,6 +69,10 @@ type Profile struct {
 
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
+
+	// Endpoints are paths that the common table lacks, or that mean another thing
+	// with this provider. See [Profile.Endpoint].
+	Endpoints []Endpoint
 
 	// Source names where the values come from, AsOf when, as "2026-10".
 	Source, AsOf string
@@ -111,6 +117,16 @@ func (p Profile) Validate() error {
 	for _, f := range p.Factors {
 		if f.Model == "" || f.Output < 1 {
 			return fmt.Errorf("profile: Factors: %+v needs a model and at least 1", f)
+		}
+	}
+	for _, w := range p.Dialect.Windows {
+		if w.Window <= 0 {
+			return fmt.Errorf("profile: Dialect.Windows: the window of %q is %v: it must be above 0", w.Dimension, w.Window)
+		}
+	}
+	for _, e := range p.Endpoints {
+		if err := e.validate(); err != nil {
+			return err
 		}
 	}
 	return p.Rule.Validate()
@@ -184,5 +200,6 @@ func Names() []string {
 // clone keeps the table out of the caller's reach.
 func (p Profile) clone() Profile {
 	p.Hosts, p.Factors = slices.Clone(p.Hosts), slices.Clone(p.Factors)
+	p.Dialect.Windows, p.Endpoints = slices.Clone(p.Dialect.Windows), slices.Clone(p.Endpoints)
 	return p
 }

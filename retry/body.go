@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
 )
 
 // body is the caller's request body and the way to have it again.
@@ -16,6 +20,7 @@ type body struct {
 	first io.ReadCloser // for the first attempt; owned by the base from then on
 	get   func() (io.ReadCloser, error)
 	next  io.ReadCloser // for the attempt about to be made
+	sent  *sending      // of the latest attempt; nil if nothing need be known of it
 }
 
 func (b *body) init(req *http.Request) {
@@ -28,10 +33,16 @@ func (b *body) empty() bool { return b.first == nil || b.first == http.NoBody }
 // again reports whether the body can be sent again.
 func (b *body) again() bool { return b.empty() || b.get != nil }
 
-// rewind gets the body for one more attempt.
-func (b *body) rewind() error {
+// rewind gets the body for one more attempt, once the last attempt has let go of
+// its own.
+func (b *body) rewind(ctx context.Context) error {
 	if b.empty() {
 		return nil
+	}
+	if b.sent != nil {
+		if err := b.sent.end(ctx); err != nil {
+			return err
+		}
 	}
 	next, err := b.get()
 	if err == nil && next == nil {
@@ -54,12 +65,118 @@ func (b *body) drop() {
 
 // fit puts the body into a copy of the request. Its length is the caller's.
 func (b *body) fit(out *http.Request) {
+	src := b.first
 	if b.next != nil {
-		out.Body, b.next = b.next, nil
-	} else {
-		out.Body = b.first
+		src, b.next = b.next, nil
+	}
+	out.Body, b.sent = src, nil
+	if !b.empty() && b.get != nil && !fresh(b.get) {
+		b.sent = &sending{src: src}
+		out.Body = b.sent
 	}
 	out.GetBody = b.get // net/http replays on its own after an HTTP/2 GOAWAY
+}
+
+// failed is the error that the body of the latest attempt failed with by itself,
+// nil if it did not.
+func (b *body) failed() error {
+	if b.sent == nil {
+		return nil
+	}
+	b.sent.mu.Lock()
+	defer b.sent.mu.Unlock()
+	return b.sent.err
+}
+
+// fresh reports whether get is one that http.NewRequest made: of bytes in memory,
+// which never fail, and with a reader of its own for each attempt. That is told by
+// the code of the function, so that the common body needs no wrapper.
+func fresh(get func() (io.ReadCloser, error)) bool {
+	return slices.Contains(ofNewRequest, reflect.ValueOf(get).Pointer())
+}
+
+var ofNewRequest = func() (code []uintptr) {
+	for _, body := range []io.Reader{new(bytes.Buffer), new(bytes.Reader), new(strings.Reader)} {
+		switch r := body.(type) { // an empty body has a GetBody of another kind
+		case *bytes.Buffer:
+			r.WriteByte('x')
+		case *bytes.Reader:
+			r.Reset([]byte("x"))
+		case *strings.Reader:
+			r.Reset("x")
+		}
+		if req, err := http.NewRequest(http.MethodPost, "http://nowhere.invalid", body); err == nil && req.GetBody != nil {
+			code = append(code, reflect.ValueOf(req.GetBody).Pointer())
+		}
+	}
+	return code
+}()
+
+// sending is the body of one attempt. The base may read it after RoundTrip has
+// returned, on a goroutine of its own. Some GetBody hand out the same reader,
+// wound back: azcore's SetBody, and openai-go's for a bytes.Reader. So end takes
+// the body away from an attempt before GetBody is called for the next one.
+type sending struct {
+	src io.ReadCloser
+
+	mu      sync.Mutex
+	reading bool          // a Read is under way
+	idle    chan struct{} // closed when that Read returns; nil unless end waits for it
+	closed  bool
+	err     error // of a Read before Close, without io.EOF
+}
+
+func (s *sending) Read(p []byte) (n int, err error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return 0, http.ErrBodyReadAfterClose
+	}
+	s.reading = true
+	s.mu.Unlock()
+	defer func() { // also if src panics
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil && err != io.EOF && !s.closed {
+			s.err = err
+		}
+		if s.reading = false; s.idle != nil {
+			close(s.idle)
+			s.idle = nil
+		}
+	}()
+	return s.src.Read(p)
+}
+
+func (s *sending) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !first {
+		return nil
+	}
+	return s.src.Close()
+}
+
+// end closes the body, and waits for the Read that is under way. No Read begins
+// after that. The error is that of ctx.
+func (s *sending) end(ctx context.Context) error {
+	s.Close()
+	s.mu.Lock()
+	if !s.reading {
+		s.mu.Unlock()
+		return nil
+	}
+	idle := make(chan struct{})
+	s.idle = idle
+	s.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
 }
 
 var errNilBody = fmt.Errorf("returned no body")

@@ -112,7 +112,11 @@ func (c *call) admit(ctx context.Context) error {
 	}
 	// The body first: one that cannot be had again is found out before the attempt
 	// is charged.
-	if err := c.body.rewind(); err != nil {
+	if err := c.body.rewind(ctx); err != nil {
+		if ctx.Err() != nil {
+			c.end(ctx)
+			return c.ended
+		}
 		c.reason, c.ended = OneShot, err
 		return err
 	}

@@ -21,9 +21,11 @@
 //
 //	outcome                                    again?
 //	1xx, 2xx, 3xx                              no
-//	408, 409, 429                              yes
+//	408, 409, 429, 498                         yes
+//	403 whose body speaks of a rate            yes
 //	500, 502, 503, 504, 529, other 5xx         yes
-//	501                                        no
+//	501, 505                                   no
+//	too many calls fail                        no, see below
 //	other 4xx                                  no
 //	x-should-retry: false                      no, whatever the status
 //	x-should-retry: true on a 4xx or 5xx       yes, whatever the status
@@ -34,6 +36,9 @@
 //	  a request net/http will not send
 //	the context ended                          no
 //	a body that can be read only once          no, see Options.MaxBuffer
+//	a request body whose own Read failed       no
+//	what makes a lasting thing, and may have   no, unless it has an Idempotency-Key:
+//	  arrived                                    see [CreationReader]
 //
 // 408, 409 and x-should-retry are treated as the official OpenAI and Anthropic
 // clients treat them (requestconfig.go in openai-go and anthropic-sdk-go).
@@ -50,6 +55,13 @@
 // An ordered wait longer than Options.MaxRetryAfter, or any wait that outlasts the
 // context's deadline or Options.MaxElapsed, is not slept and not shortened: the
 // caller gets the response now.
+//
+// # While a server fails every call
+//
+// Three attempts of every call would be three times the load. So the further
+// attempts of all calls share a budget. Answers earn it, and time earns a little:
+// one attempt for four answers, and one in two seconds. It holds 50. A refusal for
+// the caller's own rate takes nothing from it.
 //
 // # Order of the hooks
 //

@@ -59,13 +59,15 @@ func (e *Error) Error() string {
 	case OneShot:
 		b.WriteString("; not tried again because the body can be sent only once: set Request.GetBody or Options.MaxBuffer")
 	case NotSafe:
-		b.WriteString("; not tried again because the request may have arrived: set an Idempotency-Key or clear Options.IdempotentOnly")
+		b.WriteString("; not tried again because the request may have arrived: set an Idempotency-Key, or clear Options.IdempotentOnly if that is set")
 	case OutOfTime:
 		b.WriteString("; not tried again because the wait would outlast the context's deadline")
 	case Elapsed:
 		b.WriteString("; not tried again because the wait would outlast Options.MaxElapsed")
 	case NotAdmitted:
 		b.WriteString("; the next attempt was not admitted")
+	case Unaffordable:
+		b.WriteString("; not tried again because too many calls fail: the budget of further attempts is spent")
 	case Broken:
 		b.WriteString("; trying again cannot mend it")
 	}

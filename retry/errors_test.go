@@ -82,14 +82,14 @@ func TestErrorSaysWhatToDo(t *testing.T) {
 			edit func(*http.Request)
 			ctx  time.Duration
 		}{
-			"retry: 3 attempts: read tcp: connection reset by peer; no attempts left, raise Options.Attempts or call again later":                                                {Options{}, fail(errReset), same, 0},
-			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the body can be sent only once: set Request.GetBody or Options.MaxBuffer":             {Options{}, fail(errReset), oneShot, 0},
-			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the request may have arrived: set an Idempotency-Key or clear Options.IdempotentOnly": {Options{IdempotentOnly: true}, fail(errReset), same, 0},
-			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the wait would outlast the context's deadline":                                        {Options{}, fail(errReset), same, time.Millisecond},
-			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the wait would outlast Options.MaxElapsed":                                            {Options{MaxElapsed: 1}, fail(errReset), same, 0},
-			"retry: 1 attempt: full; before that: read tcp: connection reset by peer; the next attempt was not admitted":                                                         {Options{Admit: func(context.Context, Event) error { return errors.New("full") }}, fail(errReset), same, 0},
-			"retry: 1 attempt, last status 503: context deadline exceeded; it was waiting 1s to try again; the response is in Error.Status, Header and Body":                     {Options{MinBackoff: time.Second, MaxBackoff: time.Second, Admit: func(ctx context.Context, _ Event) error { <-ctx.Done(); return ctx.Err() }}, answer(503, "x"), same, time.Minute},
-			"retry: 1 attempt: context deadline exceeded; before that: read tcp: connection reset by peer; it was waiting 1s to try again":                                       {Options{MinBackoff: time.Second, MaxBackoff: time.Second, Admit: func(ctx context.Context, _ Event) error { <-ctx.Done(); return nil }}, fail(errReset), same, time.Minute},
+			"retry: 3 attempts: read tcp: connection reset by peer; no attempts left, raise Options.Attempts or call again later":                                                                {Options{}, fail(errReset), same, 0},
+			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the body can be sent only once: set Request.GetBody or Options.MaxBuffer":                             {Options{}, fail(errReset), oneShot, 0},
+			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the request may have arrived: set an Idempotency-Key, or clear Options.IdempotentOnly if that is set": {Options{IdempotentOnly: true}, fail(errReset), same, 0},
+			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the wait would outlast the context's deadline":                                                        {Options{}, fail(errReset), same, time.Millisecond},
+			"retry: 1 attempt: read tcp: connection reset by peer; not tried again because the wait would outlast Options.MaxElapsed":                                                            {Options{MaxElapsed: 1}, fail(errReset), same, 0},
+			"retry: 1 attempt: full; before that: read tcp: connection reset by peer; the next attempt was not admitted":                                                                         {Options{Admit: func(context.Context, Event) error { return errors.New("full") }}, fail(errReset), same, 0},
+			"retry: 1 attempt, last status 503: context deadline exceeded; it was waiting 1s to try again; the response is in Error.Status, Header and Body":                                     {Options{MinBackoff: time.Second, MaxBackoff: time.Second, Admit: func(ctx context.Context, _ Event) error { <-ctx.Done(); return ctx.Err() }}, answer(503, "x"), same, time.Minute},
+			"retry: 1 attempt: context deadline exceeded; before that: read tcp: connection reset by peer; it was waiting 1s to try again":                                                       {Options{MinBackoff: time.Second, MaxBackoff: time.Second, Admit: func(ctx context.Context, _ Event) error { <-ctx.Done(); return nil }}, fail(errReset), same, time.Minute},
 		} {
 			ctx, cancel := t.Context(), func() {}
 			if c.ctx > 0 {

@@ -39,17 +39,18 @@ func (e Event) LogValue() slog.Value { return slog.StringValue(e.String()) }
 type Reason uint8
 
 const (
-	Answered    Reason = iota // the outcome is not one that is retried
-	Refused                   // the server, in header or body, says another attempt cannot succeed
-	Broken                    // an error that another attempt cannot mend
-	NotSafe                   // the request may have reached the server; see Options.IdempotentOnly
-	Exhausted                 // no attempts left
-	OneShot                   // the request body cannot be sent again
-	TooLong                   // the server orders a wait above Options.MaxRetryAfter
-	OutOfTime                 // the wait would outlast the context's deadline
-	Elapsed                   // the wait would outlast Options.MaxElapsed
-	NotAdmitted               // Options.Admit refused
-	Ended                     // the context ended
+	Answered     Reason = iota // the outcome is not one that is retried
+	Refused                    // the server, in header or body, says another attempt cannot succeed
+	Broken                     // an error that another attempt cannot mend
+	NotSafe                    // the request may have reached the server; see Options.IdempotentOnly
+	Exhausted                  // no attempts left
+	OneShot                    // the request body cannot be sent again
+	TooLong                    // the server orders a wait above Options.MaxRetryAfter
+	OutOfTime                  // the wait would outlast the context's deadline
+	Elapsed                    // the wait would outlast Options.MaxElapsed
+	NotAdmitted                // Options.Admit refused
+	Ended                      // the context ended
+	Unaffordable               // the budget of further attempts is spent; see Options.Unbudgeted
 )
 
 var reasons = [...]string{
@@ -64,6 +65,8 @@ var reasons = [...]string{
 	Elapsed:     "the wait would outlast MaxElapsed",
 	NotAdmitted: "the next attempt was not admitted",
 	Ended:       "the context ended",
+
+	Unaffordable: "the budget of further attempts is spent, because too many calls fail",
 }
 
 // String returns the reason as part of a sentence.
@@ -117,7 +120,7 @@ func (t *Tally) add(attempts int, waited time.Duration, r Reason) {
 // otherwise have been. An error then says so.
 func (r Reason) held() bool {
 	switch r {
-	case NotSafe, OneShot, OutOfTime, Elapsed, NotAdmitted:
+	case NotSafe, OneShot, OutOfTime, Elapsed, NotAdmitted, Unaffordable:
 		return true
 	}
 	return false

@@ -1,14 +1,13 @@
 package retry
 
 import (
-	"bytes"
-	"compress/gzip"
 	"io"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/tripmeter/tripmeter/internal/packed"
 )
 
 const (
@@ -169,18 +168,16 @@ func (h *held) Close() error {
 	return h.src.Close()
 }
 
-// plain returns body as text: unpacked if the caller asked for gzip itself and so
-// net/http has left it packed. What cannot be unpacked is returned as it is.
+// plain returns body as text: unpacked if the caller asked for a coding itself and
+// so net/http has left it packed. What cannot be unpacked is returned as it is.
 func plain(h http.Header, body []byte) []byte {
-	if !strings.EqualFold(strings.TrimSpace(h.Get("Content-Encoding")), "gzip") {
+	coding := h.Get("Content-Encoding")
+	if packed.Plain(coding) || !packed.Known(coding) {
 		return body
 	}
-	z, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return body
-	}
-	text, _ := io.ReadAll(io.LimitReader(z, heldBytes)) // a packed body cut short is still worth its beginning
-	if len(text) == 0 {
+	var text []byte
+	packed.Unpack(coding, body, packed.Limits{Out: heldBytes}, func(p []byte) { text = append(text, p...) })
+	if len(text) == 0 { // a packed body that was cut is still worth its beginning
 		return body
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 // package does. It announces every refused attempt, final or not.
 func (c *call) judge() bool {
 	if c.err == nil && c.resp.StatusCode < 400 {
+		c.t.budget.earn()
 		return false
 	}
 	c.arrived = time.Now()
@@ -47,10 +49,26 @@ func (c *call) refusedByServer() bool {
 		return false
 	}
 	switch c.resp.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529: // 529: Anthropic, overloaded
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusCapacity, statusOverloaded:
 		return true
 	}
-	return c.order.Named
+	return c.order.Named || c.held != nil && c.limited()
+}
+
+// Statuses that providers use and net/http does not name.
+const (
+	statusCapacity   = 498 // Groq: flex tier capacity exceeded
+	statusOverloaded = 529 // Anthropic: overloaded_error
+)
+
+// limited reports whether the body speaks of a limit or an overload, whatever the
+// status. Some gateways, and Google's older interfaces, answer 403.
+func (c *call) limited() bool {
+	switch v := &c.reading.Body; v.Class {
+	case refusal.RateLimit, refusal.Overload, refusal.Quota:
+		return v.Known
+	}
+	return false
 }
 
 // worthAnother asks what costs nothing first. It reads the body of a response
@@ -60,7 +78,13 @@ func (c *call) worthAnother() bool {
 		if !c.worthIt() {
 			return false
 		}
-	} else if c.reason = errorReason(c.req, c.err, c.t.opts.IdempotentOnly); c.reason != Answered {
+	} else if err := c.body.failed(); err != nil && !hasEnded(c.req) {
+		c.reason = Broken // the body's own error, and the next one would fail alike
+		if !errors.Is(c.err, err) {
+			c.err = fmt.Errorf("%w: %w", c.err, err)
+		}
+		return false
+	} else if c.reason = errorReason(c.req, c.err, c.t.opts.IdempotentOnly || c.creates()); c.reason != Answered {
 		return false
 	}
 	switch {
@@ -96,8 +120,22 @@ func (c *call) worthAnother() bool {
 	if c.reason = c.fits(order, ordered); c.reason != Answered {
 		return false
 	}
+	if !c.t.opts.Unbudgeted && !c.ownRate() && !c.t.budget.take(c.arrived) {
+		c.reason = Unaffordable
+		return false
+	}
 	c.draw(order, ordered)
 	return true
+}
+
+// ownRate reports whether the caller was too fast for its own limit.
+func (c *call) ownRate() bool {
+	return c.resp != nil && c.reading.Body.Class == refusal.RateLimit
+}
+
+// creates reports whether a second arrival of the request makes a second thing.
+func (c *call) creates() bool {
+	return c.t.creations != nil && !idempotent(c.req) && c.t.creations.Creates(c.req)
 }
 
 // worthIt reports whether the status and the server's own word speak for another
@@ -115,12 +153,26 @@ func (c *call) worthIt() bool {
 		return true
 	}
 	switch s {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusCapacity, statusOverloaded:
 		return true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return false // the server will not learn it
+	case http.StatusForbidden:
+		if !hasEnded(c.req) {
+			c.readBody()
+		}
+		return c.held != nil && c.limited() && c.reading.Body.Retryable
+	case http.StatusRequestTimeout, http.StatusConflict:
+	default:
+		if s < 500 {
+			return false
+		}
 	}
-	return s >= 500
+	if c.creates() {
+		c.reason = NotSafe
+		return false
+	}
+	return true
 }
 
 // readHeader reads what the header of the response orders, once. The base is
@@ -137,6 +189,9 @@ func (c *call) readHeader() {
 // readBody reads the beginning of the refused body and classifies it, once. The
 // body stays whole for the caller.
 func (c *call) readBody() {
+	if c.held != nil {
+		return
+	}
 	if c.resp.Body == nil {
 		c.resp.Body = http.NoBody
 	}

@@ -466,6 +466,8 @@ func TestHooksKnowTheCall(t *testing.T) {
 			Deciding: note,
 			Admit:    func(ctx context.Context, e Event) error { note(e); return nil },
 			Done:     note,
+
+			Unbudgeted: true,
 		})
 		done := make(chan bool)
 		for i := range 50 {

@@ -49,6 +49,11 @@ type Options struct {
 	// hooks. Connections that were never made, and responses, are not concerned.
 	IdempotentOnly bool
 
+	// Unbudgeted gives every call all its attempts. The zero value bounds the further
+	// attempts of all calls together, so that a server that fails gets no more than
+	// about a tenth on top: see the package comment.
+	Unbudgeted bool
+
 	// IgnoreBodyWait stops waits from being read out of error bodies ("try again
 	// in 20s"). The zero value honours them, as several providers send the wait
 	// nowhere else.

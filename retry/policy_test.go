@@ -81,7 +81,7 @@ func TestAttemptsMeanAttempts(t *testing.T) {
 
 // Report: aws/aws-sdk-go#1826
 func TestEveryStatus(t *testing.T) {
-	again := map[int]bool{408: true, 409: true, 429: true}
+	again := map[int]bool{408: true, 409: true, 429: true, 498: true}
 	for s := 500; s < 600; s++ {
 		again[s] = s != 501 && s != 505
 	}

@@ -35,6 +35,16 @@ type OrderReader interface {
 	Order(*http.Request, *http.Response) Order
 }
 
+// A CreationReader is a base that knows what a request is for. If the base of a
+// [Transport] is one and Creates is true, another arrival of the request would make
+// another lasting thing, such as a batch or a file. Then it is sent again only if
+// it cannot have been taken in: it has an Idempotency-Key, there was no connection,
+// or the answer is a refusal (403, 429, 498, 503, 529). Creates gets the caller's
+// request.
+type CreationReader interface {
+	Creates(*http.Request) bool
+}
+
 // A RequestOwner is a base whose requests are not used again: a layer above the
 // [Transport] made each of them for one call. If the base of a Transport is one
 // and OwnsRequests is true, the first attempt sends the request itself and not a
@@ -64,6 +74,10 @@ type Refusal struct {
 	Wait  time.Duration
 	Named bool
 
+	// Reset is how long until a used-up allowance is there again, as header or body
+	// say, 0 if that is not known. It is there for what is not retryable too.
+	Reset time.Duration
+
 	// Read reports whether the body was read. The fields below are zero if not.
 	Read bool
 
@@ -89,7 +103,7 @@ func public(r *refusal.Reading, ignoreBodyWait bool) Refusal {
 	v := &r.Body
 	wait, named := r.NamedWait(ignoreBodyWait)
 	return Refusal{
-		Wait: wait, Named: named, Read: true, Known: v.Known,
+		Wait: wait, Named: named, Reset: max(v.Reset, r.Reset), Read: true, Known: v.Known,
 		Class: Class(v.Class), Retryable: v.Retryable, Account: v.Account, Dimension: v.Dimension,
 		Code: v.Code, Type: v.Type, Limit: v.Limit, Used: v.Used, Requested: v.Requested,
 	}

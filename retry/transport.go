@@ -8,13 +8,16 @@ import (
 
 // Transport is an [http.RoundTripper] that tries failed calls again; the package
 // comment says which, when, and what the caller gets. Make one with [New] and
-// share it: it may be used by several goroutines, and holds nothing between calls.
+// share it: it may be used by several goroutines. Between calls it holds the budget
+// of further attempts, and nothing else.
 type Transport struct {
-	base   http.RoundTripper
-	opts   Options
-	engine engine
-	orders OrderReader // the base, if it has read the headers already
-	owned  bool        // requests are ours to send
+	base      http.RoundTripper
+	opts      Options
+	engine    engine
+	orders    OrderReader    // the base, if it has read the headers already
+	creations CreationReader // the base, if it knows what a request is for
+	owned     bool           // requests are ours to send
+	budget    budget
 }
 
 // New returns a Transport that sends through base, or through
@@ -30,6 +33,7 @@ func New(base http.RoundTripper, o Options) (*Transport, error) {
 	}
 	t := &Transport{base: base, opts: o, engine: newLibrary()}
 	t.orders, _ = base.(OrderReader)
+	t.creations, _ = base.(CreationReader)
 	if b, ok := base.(RequestOwner); ok {
 		t.owned = b.OwnsRequests()
 	}

@@ -195,7 +195,7 @@ func Example_refusal() {
 	}
 	resp.Body.Close()
 	fmt.Println(resp.Status, "after", resp.Header.Get("Retry-After"), "s")
-	fmt.Println("others wait:", time.Until(rt.Snapshot().PausedUntil) > 59*time.Minute)
+	fmt.Println("others wait:", time.Until(whole(rt).PausedUntil) > 59*time.Minute)
 	// Output:
 	// too large: true
 	// 429 Too Many Requests after 3600 s

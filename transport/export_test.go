@@ -3,6 +3,7 @@ package transport
 import (
 	"net/http"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/headers"
 )
 
@@ -16,6 +17,13 @@ func CountParsedHeaders() (n *int, stop func()) {
 		return parse(h, o)
 	}
 	return n, func() { parseHeader = parse }
+}
+
+// Know makes the account that a request without a model takes from known.
+func Know(t *Transport, req *http.Request) {
+	var c budget.Call
+	c.Open(t.path(req, ""), nil, nil, 1)
+	c.Forecast()
 }
 
 // LegalSteps lists the states of a call, by name, and those that may follow each.

@@ -153,7 +153,7 @@ func (f *fire) burn(t *testing.T, n int) {
 	collector.Wait()
 	eventually(t, "the forgotten come back", func() bool {
 		runtime.GC()
-		s := f.rt.Snapshot()
+		s := whole(f.rt)
 		return s.InFlight == 0
 	})
 	f.balanced(t, f.rt)

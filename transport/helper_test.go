@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,20 +48,67 @@ func over(t testing.TB, l limit.Ledger) *budget.Budget {
 	return b
 }
 
-// spent is what is missing from slow limits.
-func spent(rt *transport.Transport) (c limit.Cost) {
-	for _, l := range rt.Snapshot().Limits {
-		n := l.Capacity - l.Credit + l.Debt
-		switch l.Name { // others have been learned from headers
-		case "requests":
-			c.Requests = n
-		case "input":
-			c.Input = n
-		case "output":
-			c.Output = n
+// whole is the state of a Transport as one scope, for tests with one account and
+// one model: of the limits of one name in several scopes the lowest rate and the
+// least credit, and the latest pause.
+func whole(rt *transport.Transport) limit.Snapshot {
+	snap := rt.Snapshot()
+	all := snap
+	all.Limits, all.Scopes = nil, nil
+	for _, s := range append([]limit.Snapshot{snap}, snap.Scopes...) {
+		for _, l := range s.Limits {
+			i := slices.IndexFunc(all.Limits, func(o limit.LimitState) bool { return o.Name == l.Name })
+			if i < 0 {
+				all.Limits = append(all.Limits, l)
+				continue
+			}
+			o := &all.Limits[i]
+			least := l
+			if balance(*o) < balance(l) {
+				least = *o
+			}
+			if l.Rate.N < o.Rate.N {
+				*o = l
+			}
+			o.Credit, o.Debt, o.Capacity = least.Credit, least.Debt, min(o.Capacity, l.Capacity)
+		}
+		if s.PausedUntil.After(all.PausedUntil) {
+			all.PausedUntil, all.PausedBy, all.PausedWhy = s.PausedUntil, s.PausedBy, s.PausedWhy
 		}
 	}
-	return c
+	return all
+}
+
+// spent is what is missing from slow limits, of all accounts together.
+func spent(rt *transport.Transport) (all limit.Cost) {
+	accounts := map[string]limit.Cost{}
+	snap := rt.Snapshot()
+	for _, s := range append([]limit.Snapshot{snap}, snap.Scopes...) {
+		account, _, _ := strings.Cut(s.Scope, "/")
+		c := accounts[account]
+		for _, l := range s.Limits {
+			n := l.Capacity - l.Credit + l.Debt
+			switch l.Name { // others have been learned from headers
+			case "requests":
+				c.Requests = max(c.Requests, n)
+			case "input":
+				c.Input = max(c.Input, n)
+			case "output":
+				c.Output = max(c.Output, n)
+			}
+		}
+		accounts[account] = c
+	}
+	root := accounts[""]
+	delete(accounts, "")
+	for _, c := range accounts {
+		all.Requests += c.Requests
+		all.Input += c.Input
+		all.Output += c.Output
+	}
+	return limit.Cost{
+		Requests: max(all.Requests, root.Requests), Input: max(all.Input, root.Input), Output: max(all.Output, root.Output),
+	}
 }
 
 // books collects what the hooks say of the ledger.
@@ -112,7 +160,7 @@ func (b *books) closed(t *testing.T, rt *transport.Transport) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := rt.Snapshot(); s.InFlight != 0 || s.Waiting != 0 {
+	if s := whole(rt); s.InFlight != 0 || s.Waiting != 0 {
 		t.Errorf("in flight %d, waiting %d", s.InFlight, s.Waiting)
 	}
 	if b.granted != len(b.settled) {

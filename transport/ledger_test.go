@@ -171,7 +171,7 @@ func closeUnread(t *testing.T, d *desk) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := d.rt.Snapshot(); s.InFlight != 1 {
+	if s := whole(d.rt); s.InFlight != 1 {
 		t.Errorf("%d in flight while the body is open", s.InFlight)
 	}
 	resp.Body.Close()

@@ -25,12 +25,15 @@ import (
 // state is one limit of a Transport, by name.
 func state(t *testing.T, rt *transport.Transport, name string) limit.LimitState {
 	t.Helper()
-	for _, l := range rt.Snapshot().Limits {
+	if len(whole(rt).Limits) == 0 {
+		transport.Know(rt, ask(t, t.Context(), letter))
+	}
+	for _, l := range whole(rt).Limits {
 		if l.Name == name {
 			return l
 		}
 	}
-	t.Fatalf("no limit %q in %+v", name, rt.Snapshot().Limits)
+	t.Fatalf("no limit %q in %+v", name, whole(rt).Limits)
 	return limit.LimitState{}
 }
 
@@ -350,7 +353,7 @@ func TestManyRefusedAtOnce(t *testing.T) {
 			})
 			const tpm, cost = 60_000, 220 // and a little less
 			rt := gate(t, transport.Options{Base: base, TPM: tpm, Burst: 10 * time.Second, Attempts: attempts, Provider: ruled(estimate.ChargeEstimate)})
-			tokens := func() int64 { l := rt.Snapshot().Limits[0]; return l.Credit - l.Debt }
+			tokens := func() int64 { l := whole(rt).Limits[0]; return l.Credit - l.Debt }
 			var all sync.WaitGroup
 			read := make(chan struct{})
 			for i := range 20 {
@@ -460,7 +463,7 @@ func TestCreditIsLoweredWhenTheHeaderArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if s := rt.Snapshot().Limits[0]; s.Credit != 0 || lowered != "tokens per minute 0" {
+		if s := whole(rt).Limits[0]; s.Credit != 0 || lowered != "tokens per minute 0" {
 			t.Errorf("credit %d while the body is open; %q", s.Credit, lowered)
 		}
 		start := time.Now()
@@ -549,7 +552,7 @@ func TestBalanceIsOfTheConnectionNotOfTheDial(t *testing.T) {
 		}
 		// 0.6 s of refill came to a full bucket and was lost but for the first's own.
 		want := 60_000 - cost
-		if got := rt.Snapshot().Limits[0].Credit; got < want {
+		if got := whole(rt).Limits[0].Credit; got < want {
 			t.Errorf("credit %d, want at least %d", got, want)
 		}
 	})

@@ -70,7 +70,7 @@ func TestEveryFieldThatNamesAWaitEndsACallThatMayNotWait(t *testing.T) {
 			if d := time.Since(start); d > 0 || w.attempts() != 1 {
 				t.Errorf("%s: %d attempts, answered after %v", field, w.attempts(), d)
 			}
-			if until := time.Until(rt.Snapshot().PausedUntil); until != 2*time.Hour {
+			if until := time.Until(whole(rt).PausedUntil); until != 2*time.Hour {
 				t.Errorf("%s: nothing leaves for %v", field, until)
 			}
 		})
@@ -98,7 +98,7 @@ func TestAGatewaysQuotaPauses(t *testing.T) {
 				t.Fatal(status, err, w.attempts())
 			}
 			var until time.Duration
-			if at := rt.Snapshot().PausedUntil; !at.IsZero() {
+			if at := whole(rt).PausedUntil; !at.IsZero() {
 				until = time.Until(at)
 			}
 			if until != want {

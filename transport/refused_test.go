@@ -167,7 +167,7 @@ func TestPackedRefusalIsRead(t *testing.T) {
 					t.Errorf("%q: the caller got %q, %v", encoding, body, err)
 				}
 			}
-			if s := rt.Snapshot(); balance(s.Limits[0]) != full || !s.PausedUntil.IsZero() {
+			if s := whole(rt); balance(s.Limits[0]) != full || !s.PausedUntil.IsZero() {
 				t.Errorf("%q: %d tokens left of %d, paused until %v", encoding, balance(s.Limits[0]), full, s.PausedUntil)
 			}
 		})
@@ -187,7 +187,7 @@ func TestABodysWaitIsWaitedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			finish(resp, nil)
-			if until := rt.Snapshot().PausedUntil; !until.IsZero() {
+			if until := whole(rt).PausedUntil; !until.IsZero() {
 				t.Errorf("%d: nothing leaves for another %v", status, time.Until(until))
 			}
 		})
@@ -206,7 +206,7 @@ func TestABodysLongWaitNeedsNoReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if until := time.Until(rt.Snapshot().PausedUntil); until != 33*time.Second {
+		if until := time.Until(whole(rt).PausedUntil); until != 33*time.Second {
 			t.Errorf("nothing leaves for %v; the provider said 33s", until)
 		}
 	})
@@ -222,7 +222,7 @@ func TestAStreamsWaitBesideRetryAfter(t *testing.T) {
 			return rttest.Response(r, 200, h, "data: "+errorBodies["wait"]+"\n\n"), nil
 		})})
 		finish(rt.RoundTrip(ask(t, t.Context(), letter)))
-		if until := time.Until(rt.Snapshot().PausedUntil); until != 33*time.Second {
+		if until := time.Until(whole(rt).PausedUntil); until != 33*time.Second {
 			t.Errorf("nothing leaves for %v; the provider said 33s", until)
 		}
 	})
@@ -256,7 +256,7 @@ func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
 							defer func() { recover() }()
 							finish(rt.RoundTrip(ask(t, t.Context(), letter)))
 						}()
-						if strings.Contains(words, "Retry-After") && !rt.Snapshot().PausedUntil.After(time.Now()) {
+						if strings.Contains(words, "Retry-After") && !whole(rt).PausedUntil.After(time.Now()) {
 							t.Error("others may leave before Retry-After")
 						}
 					}

@@ -182,17 +182,16 @@ func TestNoSecretIsInAnErrorOfNetHTTP(t *testing.T) {
 	}
 }
 
-// Nothing of a request becomes the name of anything: a budget belongs to
-// a Transport, and its limits are named by what they count.
+// A scope has the name of a host, of a keyed hash of the credential and of
+// a model; nothing else of a request becomes a name.
 // Report: utksh1/SecuScan#1758
 func TestNoKeyBecomesAName(t *testing.T) {
 	rt := gate(t, transport.Options{Base: script("200;X-Ratelimit-Limit-Tokens=1000;X-Ratelimit-Remaining-Tokens=900")})
 	finish(rt.RoundTrip(secretive(t, t.Context())))
-	s := rt.Snapshot()
-	if len(s.Limits) == 0 {
+	if len(whole(rt).Limits) == 0 {
 		t.Fatal("nothing was learned")
 	}
-	telling(t, "the snapshot", fmt.Sprintf("%+v", s))
+	telling(t, "the snapshot", fmt.Sprintf("%+v", rt.Snapshot()))
 }
 
 // The second hop of a redirect carries nothing that the transport added.

@@ -286,7 +286,7 @@ func TestUpgradeStaysOpenBothWays(t *testing.T) {
 		if !lines.Scan() || lines.Text() != fmt.Sprintf("echo %d", n) {
 			t.Fatalf("line %d: %q, %v", n, lines.Text(), lines.Err())
 		}
-		if s := rt.Snapshot(); s.InFlight != 1 {
+		if s := whole(rt); s.InFlight != 1 {
 			t.Errorf("%d in flight while it is open", s.InFlight)
 		}
 	}
@@ -335,7 +335,7 @@ func TestUpgradeIsHalfClosed(t *testing.T) {
 	if got, err := io.ReadAll(resp.Body); string(got) != "5 bytes" || err != nil {
 		t.Errorf("received %q, %v", got, err)
 	}
-	if s := rt.Snapshot(); s.InFlight != 0 {
+	if s := whole(rt); s.InFlight != 0 {
 		t.Errorf("%d in flight", s.InFlight)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tripmeter/tripmeter/budget"
@@ -23,7 +22,6 @@ type Transport struct {
 	base   http.RoundTripper
 	retry  *retry.Transport
 	budget *budget.Budget
-	once   sync.Once // finds the profile at the first request, unless it was set
 }
 
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
@@ -45,8 +43,6 @@ func New(o Options) (*Transport, error) {
 			return nil, err
 		}
 		t.budget = b
-	} else if t.o.Provider.Name != "" {
-		t.budget.Scope().Adopt(time.Now(), t.o.Provider)
 	}
 	ro := o.Retry
 	ro.Attempts = o.Attempts
@@ -58,16 +54,18 @@ func New(o Options) (*Transport, error) {
 	return t, err
 }
 
-// scope returns the scope of the budget that a request takes from. Its profile is
-// found by the host of the first request, unless it was set.
-func (t *Transport) scope(req *http.Request) *budget.Scope {
-	s := t.budget.Scope()
-	t.once.Do(func() {
-		if t.o.Provider.Name == "" {
-			s.Adopt(time.Now(), t.o.charging(profile.ForHost(req.URL.Host)))
+// path returns what a request takes from. The profile of its account is found by
+// the host, unless it was set.
+func (t *Transport) path(req *http.Request, model string) *budget.Path {
+	p := t.budget.Path(address(req, model))
+	if !p.Adopted() {
+		pr := t.o.Provider
+		if pr.Name == "" {
+			pr = t.o.charging(profile.ForHost(req.URL.Host))
 		}
-	})
-	return s
+		p.Adopt(time.Now(), pr)
+	}
+	return p
 }
 
 // RoundTrip admits req, sends it, again where that can help, and returns the
@@ -88,18 +86,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		body = nil
 		return t.base.RoundTrip(req)
 	}
-	s := t.scope(req)
-	send, prompt, err := inspect(req, t.o.MaxBody, t.o.Counter)
-	body = send.body
+	seen, err := inspect(req, t.o.MaxBody, t.o.Counter)
+	body = seen.body
+	defer func() {
+		if body != nil { // it was not sent
+			seen.ahead.release()
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req}
-	if req.Body == nil || req.Body == http.NoBody {
-		c.books.Open(s, (*observer)(c), nil)
-	} else {
-		c.books.Open(s, (*observer)(c), &prompt)
-	}
+	p := t.path(req, seen.Model)
+	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req, ahead: seen.ahead}
+	e := p.Profile().Endpoint(req.Method, req.URL.Path)
+	c.creates = e.Creates
+	r, requests := seen.price(e)
+	c.books.Open(p, (*observer)(c), r, requests)
 	waited, err := t.acquire(c)
 	if err != nil {
 		return nil, err
@@ -114,7 +116,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		f(req, c.books.Cost(), waited)
 	}
 	c.out = *req.WithContext(c)
-	c.out.Body, c.out.GetBody = send.body, send.get
+	c.out.Body, c.out.GetBody = seen.body, seen.get
 	body = nil
 	resp, err := t.retry.RoundTrip(&c.out)
 	if err != nil {
@@ -206,12 +208,17 @@ func (t *Transport) CloseIdleConnections() { closeIdleConnections(t.base) }
 // Snapshot is the state of the budget now, for people and metrics.
 func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
 
+// Resume ends every pause of the budget now, whoever asked for it. It is the way out
+// if a provider named a wait that it does not mean: [Transport.Snapshot] says who
+// asked, why, and until when. A call that was refused is not sent again by it.
+func (t *Transport) Resume() { t.budget.Resume() }
+
 // Budget is the budget of the Transport, to share it with others.
 func (t *Transport) Budget() *budget.Budget { return t.budget }
 
-// String says what this is, and nothing of what it holds: the base may well
-// carry a key.
-func (t *Transport) String() string { return "tripmeter transport" }
+// String is the state of the budget in words, and nothing else of what t holds:
+// the base may well carry a key.
+func (t *Transport) String() string { return "tripmeter transport: " + t.Snapshot().String() }
 
 // GoString is String, for %#v.
 func (t *Transport) GoString() string { return t.String() }

@@ -115,7 +115,7 @@ func TestNoSlowerThanTheLimit(t *testing.T) {
 func TestInstantsCarryTheMonotonicClock(t *testing.T) {
 	rt := gate(t, transport.Options{Base: script("429;Retry-After=3600"), RPM: 60})
 	finish(rt.RoundTrip(ask(t, t.Context(), letter)))
-	if at := rt.Snapshot().PausedUntil; !strings.Contains(at.String(), " m=") {
+	if at := whole(rt).PausedUntil; !strings.Contains(at.String(), " m=") {
 		t.Errorf("paused until %v", at)
 	}
 }

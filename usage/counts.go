@@ -33,6 +33,38 @@ type Counts struct {
 	AudioSeconds Count
 }
 
+// Bounded returns c without what cannot be: an input above mostInput, an output
+// above mostOutput, or a total above both together. Such a count is unknown, not
+// cut, since nothing says what it should have been; the parts of an unknown count
+// are unknown too. A negative bound is none.
+//
+// A call cannot have made more output than its cap or the window of its model,
+// nor have more input than its bytes allow. One wrong number would otherwise be a
+// debt of days.
+func (c Counts) Bounded(mostInput, mostOutput int64) Counts {
+	if mostInput >= 0 && mostOutput >= 0 && c.Total.N > min(mostInput, maxCount)+min(mostOutput, maxCount) {
+		c.Total = Count{}
+	}
+	if mostInput >= 0 && c.Input.N > mostInput {
+		c.Input, c.CachedInput, c.CacheWrite, c.AudioInput, c.Total = Count{}, Count{}, Count{}, Count{}, Count{}
+	}
+	if mostOutput >= 0 && c.Output.N > mostOutput {
+		c.Output, c.Reasoning, c.Total = Count{}, Count{}, Count{}
+	}
+	for _, part := range [...]*Count{&c.CachedInput, &c.CacheWrite, &c.AudioInput} {
+		if part.N > c.Input.N && c.Input.OK || mostInput >= 0 && part.N > mostInput {
+			*part = Count{}
+		}
+	}
+	if c.Reasoning.N > c.Output.N && c.Output.OK || mostOutput >= 0 && c.Reasoning.N > mostOutput {
+		c.Reasoning = Count{}
+	}
+	return c
+}
+
+// Known reports whether c states at least one of Input, Output and Total.
+func (c Counts) Known() bool { return c.Input.OK || c.Output.OK || c.Total.OK }
+
 // maxCount is the largest number taken for a count: 2^53, beyond which JSON
 // numbers are not exact everywhere. A few of them add up without overflow.
 const maxCount = 1 << 53
@@ -73,6 +105,11 @@ const (
 	fieldIterRead
 	fieldIterWrite
 
+	fieldResultInput // sums over the results of one document
+	fieldResultOutput
+
+	fieldOther // seconds, images, searches: a cost that is no tokens
+
 	fieldIndex // which choice, no cost
 
 	fieldCount
@@ -81,7 +118,8 @@ const (
 // A tally is the numbers of one usage object, as stated.
 type tally struct {
 	n         [fieldCount]int64
-	known     uint32 // a bit for each field that is known
+	known     uint64 // a bit for each field that is known
+	bad       bool   // a number was there that no count can be
 	embedding bool   // the document held embeddings, so there is no output
 }
 
@@ -90,11 +128,12 @@ const costFields = 1<<fieldPrompt | 1<<fieldCompletion | 1<<fieldTotal | 1<<fiel
 	1<<fieldCacheRead | 1<<fieldCacheWrite |
 	1<<fieldToolPrompt | 1<<fieldCandidates | 1<<fieldThoughts |
 	1<<fieldBilledInput | 1<<fieldBilledOutput | 1<<fieldTokensInput | 1<<fieldTokensOutput |
-	1<<fieldIterInput | 1<<fieldIterOutput | 1<<fieldIterRead | 1<<fieldIterWrite
+	1<<fieldIterInput | 1<<fieldIterOutput | 1<<fieldIterRead | 1<<fieldIterWrite |
+	1<<fieldResultInput | 1<<fieldResultOutput
 
 func (t *tally) set(f field, v int64) {
 	switch f {
-	case fieldIterInput, fieldIterOutput, fieldIterRead, fieldIterWrite:
+	case fieldIterInput, fieldIterOutput, fieldIterRead, fieldIterWrite, fieldResultInput, fieldResultOutput:
 		if sum, ok := t.get(f); ok {
 			v = min(sum+v, maxCount)
 		}
@@ -106,7 +145,7 @@ func (t *tally) set(f field, v int64) {
 func (t *tally) unset(f field) { t.known &^= 1 << f }
 
 // clear forgets the numbers; what stands in n without its bit means nothing.
-func (t *tally) clear() { t.known, t.embedding = 0, false }
+func (t *tally) clear() { t.known, t.embedding, t.bad = 0, false, false }
 
 // get is (0, false) for what is not known.
 func (t *tally) get(f field) (int64, bool) {
@@ -116,7 +155,16 @@ func (t *tally) get(f field) (int64, bool) {
 	return t.n[f], true
 }
 
-func (t *tally) counts() bool { return t.known&costFields != 0 }
+// counts reports whether the tally states a cost. One impossible number (below
+// zero, a fraction, a string, above 2^53) makes all of it unknown: the others come
+// from the same hand.
+func (t *tally) counts() bool { return t.known&costFields != 0 && !t.bad }
+
+// others reports whether the tally states a cost and none in tokens.
+func (t *tally) others() bool {
+	v, _ := t.get(fieldOther)
+	return v > 0 && t.known&costFields == 0 && !t.bad
+}
 
 // zero reports whether every cost the tally states is 0.
 func (t *tally) zero() bool {
@@ -175,7 +223,7 @@ func (t *tally) normal() Counts {
 
 	c.Output = t.largest(fieldCompletion, fieldOutput)
 	if !c.Output.OK {
-		c.Output = t.first(fieldTokensOutput, fieldBilledOutput)
+		c.Output = t.first(fieldTokensOutput, fieldBilledOutput, fieldResultOutput)
 	}
 	// Gemini: thoughts stand beside the candidates, not inside them.
 	candidates, ok1 := t.get(fieldCandidates)
@@ -200,7 +248,7 @@ func (t *tally) normal() Counts {
 		}
 		c.Input = Count{input, true}
 	case !inclusive:
-		c.Input = t.first(fieldTokensInput, fieldBilledInput)
+		c.Input = t.first(fieldTokensInput, fieldBilledInput, fieldResultInput)
 	default:
 		c.Input = Count{prompt + tool, true}
 	}
@@ -223,6 +271,18 @@ func (t *tally) normal() Counts {
 
 	if !c.Output.OK && c.Input.OK && (t.embedding || c.Total.OK && c.Total.N == c.Input.N) {
 		c.Output = Count{0, true}
+	}
+	// A total and one part give the other. Otherwise the estimate of the missing
+	// part would stand, and the rest of the total would be added to it.
+	if c.Total.OK && c.Total.N > 0 && c.Input.OK != c.Output.OK {
+		known := c.Input.N + c.Output.N
+		switch {
+		case known > c.Total.N: // the total is older, or of something else
+		case c.Input.OK:
+			c.Output = Count{c.Total.N - known, true}
+		default:
+			c.Input = Count{c.Total.N - known, true}
+		}
 	}
 	if c.Total.OK && c.Input.OK && c.Output.OK {
 		// Mistral: audio stands beside the prompt; only the total tells.

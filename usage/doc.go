@@ -9,16 +9,17 @@
 //
 // The refusal: the package does not touch the bytes, gives no error back and
 // never fails a response. It does not count tokens; [Result.OutputBytes] is
-// there for a stream that was cut before it stated anything. It does not decode
-// br or zstd, for the standard library does not: such a body is unknown. It
-// reads bodies only; a cost stated in headers is not its business.
+// there for a stream that was cut before it stated anything. It does not judge
+// whether a count can be true: [Counts.Bounded] does, for a caller who knows what
+// was asked for. A body in a coding that package packed does not know is unknown.
 //
-// Reach for [NewMeter], give it every piece of the body, and Close it where the
-// body ends. [Read] does the three for a body that is there as a whole.
+// Most callers should use [NewMeter], give it every piece of the body, and Close it
+// where the body ends. [Read] does the three for a body that is there as a whole.
+// [FromHeader] reads what some providers state in the header instead.
 // [Counts.Charge] turns the counts into what a provider's limit is debited.
 //
-// The files: scanner.go walks JSON, shapes.go is the table of what stands
-// where, reading.go decides which statement counts, counts.go brings the
-// dialects to one meaning; sse.go, frames.go and packed.go take framing and
-// compression away.
+// The files: scanner.go walks JSON. shapes.go is the table of places.
+// reading.go decides which statement counts. counts.go brings the dialects to
+// one meaning. sse.go, frames.go and packed.go take framing and compression
+// away. refusal.go and header.go hold what errors and headers say.
 package usage

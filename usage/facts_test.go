@@ -116,7 +116,11 @@ func checkRefusal(t *testing.T, e fact, got Result) {
 	case e.Status >= 400:
 		v = refusal.Classify(e.Status, []byte(e.Body))
 	case got.Refusal != nil:
-		v = *got.Refusal
+		r := got.Refusal
+		v = refusal.Verdict{
+			Class: string(r.Class), Retryable: r.Retryable, Code: r.Code, Type: r.Type, Status: r.Status,
+			Limit: r.Limit, Used: r.Used, Requested: r.Requested, Wait: r.Wait,
+		}
 	}
 	if e.Error == nil {
 		if v.Class != "" && v.Class != refusal.Server {

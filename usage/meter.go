@@ -4,7 +4,7 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/tripmeter/tripmeter/internal/refusal"
+	"github.com/tripmeter/tripmeter/internal/packed"
 )
 
 // A Result is what one response said.
@@ -17,7 +17,11 @@ type Result struct {
 	// stream that began with 200 may still be refused. Nil: there was none.
 	// Its class is "" if the error is of no known kind. Of a response whose
 	// status is an error, judge the status with the body instead.
-	Refusal *refusal.Verdict
+	Refusal *Refusal
+	// NoTokens: the body states what the call cost, and that is no tokens but
+	// seconds, images, searches, pages or characters. Limits on tokens were not
+	// touched.
+	NoTokens bool
 	// OutputBytes is the length in bytes of the output text seen (answer,
 	// reasoning, tool arguments), decoded. It is a lower bound of what was
 	// produced: media, and text in places that are not known, are not in it.
@@ -45,7 +49,7 @@ type Meter struct {
 	r      reading
 	sse    sse
 	frames *frames
-	packed packed
+	kept   kept
 
 	format   format
 	declared declared
@@ -63,7 +67,7 @@ const (
 	jsonText               // documents one after the other: one, or lines, or a list
 	events                 // server-sent events
 	framed                 // event-stream frames
-	zipped                 // kept until Close
+	zipped                 // kept until Close, and unpacked then
 )
 
 // declared is what the Content-Type says, as far as it matters.
@@ -96,14 +100,11 @@ func (m *Meter) Reset(contentType, contentEncoding string) {
 		m.format = nothing
 		return
 	}
-	switch strings.ToLower(strings.TrimSpace(contentEncoding)) {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		m.format, m.packed.gzip = zipped, true
-	case "deflate":
-		m.format = zipped
+	switch {
+	case packed.Plain(contentEncoding):
+	case packed.Known(contentEncoding):
+		m.format, m.kept.encoding = zipped, contentEncoding
 	default:
-		// br, zstd, several: no decoder in the standard library. Unknown.
 		m.format = nothing
 	}
 }
@@ -138,7 +139,7 @@ func (m *Meter) Write(p []byte) {
 	switch {
 	case m.closed || m.format == nothing || len(p) == 0:
 	case m.format == zipped:
-		if !m.packed.write(p) {
+		if !m.kept.write(p) {
 			m.format = nothing
 		}
 	default:
@@ -231,7 +232,7 @@ func (m *Meter) Close() Result {
 	whole := true
 	if m.format == zipped {
 		m.format = sniffing
-		whole = m.packed.unpack(m.plain)
+		whole = m.kept.unpack(m.plain)
 	}
 	m.closed = true
 
@@ -250,12 +251,13 @@ func (m *Meter) Close() Result {
 	c.AudioSeconds = r.seconds
 	m.result = Result{
 		Counts:      c,
-		Found:       c.Input.OK || c.Output.OK || c.Total.OK,
+		Found:       c.Known(),
 		Refusal:     r.refusal,
+		NoTokens:    r.others && !c.Known(),
 		OutputBytes: r.text,
 		Complete:    complete && whole,
 	}
-	m.packed, m.frames, m.scan.base64 = packed{}, nil, nil
+	m.kept, m.frames, m.scan.base64 = kept{}, nil, nil
 	return m.result
 }
 

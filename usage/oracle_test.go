@@ -94,6 +94,9 @@ func (o *oracle) value(n node, m *member, tok json.Token) {
 			}
 			return
 		}
+		if m.field != fieldNone {
+			o.r.impossible(n, m)
+		}
 		for o.dec.More() {
 			tok := o.token()
 			if tok == json.Delim('{') {
@@ -104,6 +107,9 @@ func (o *oracle) value(n node, m *member, tok json.Token) {
 		}
 		o.token()
 	case string:
+		if m.field != fieldNone {
+			o.r.impossible(n, m)
+		}
 		switch m.text {
 		case asWord:
 			m.word(&o.r, []byte(v))
@@ -113,10 +119,14 @@ func (o *oracle) value(n node, m *member, tok json.Token) {
 	case json.Number:
 		if m.field != fieldNone && len(v) <= maxWord {
 			o.r.number(n, m, []byte(v))
+		} else if m.field != fieldNone {
+			o.r.impossible(n, m)
 		}
 	case bool:
 		if m.flag != nil {
 			m.flag(&o.r, v)
+		} else if m.field != fieldNone {
+			o.r.impossible(n, m)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/tripmeter/tripmeter/internal/refusal"
 )
@@ -14,6 +15,7 @@ type reading struct {
 	choice   bool  // it is that of one choice
 	choices  bool  // there is more than one choice
 	seconds  Count
+	others   bool  // the last statement is a cost that is no tokens
 	text     int64 // bytes of output text in the documents that are over
 	stream   bool  // documents are events of a stream
 	document bool  // at least one document is over
@@ -25,7 +27,7 @@ type reading struct {
 	stated   bool // a statement of cost was seen together with the finish reason, or after it
 
 	doc       docReading
-	refusal   *refusal.Verdict
+	refusal   *Refusal
 	exception string // the type of the exception whose document is being read (Bedrock)
 	raw       []byte // members of the error in the current document; at most maxError
 	value     int    // where in raw the last value begins
@@ -48,6 +50,7 @@ type docReading struct {
 	kind      docKind
 	embedding bool
 	failed    bool
+	maybe     bool // the refusal rules have to tell whether it is an error
 	finished  bool
 	waiting   bool
 	text      [counters]int64
@@ -97,7 +100,7 @@ func (r *reading) forget() {
 	d.usage.clear()
 	d.flat.clear()
 	d.started, d.choice, d.kind = false, false, anyKind
-	d.embedding, d.failed, d.finished, d.waiting = false, false, false, false
+	d.embedding, d.failed, d.maybe, d.finished, d.waiting = false, false, false, false, false
 	d.text = [counters]int64{}
 	r.raw = r.raw[:0]
 }
@@ -134,20 +137,63 @@ func (r *reading) errorWord(w []byte) { r.doc.failed = r.doc.failed || len(w) > 
 
 func (r *reading) addText(c counter, n int64) { r.doc.text[c] += n }
 
+// maybeFailed marks a document with a member that tells success from failure.
+func (r *reading) maybeFailed(byte) { r.doc.maybe = true }
+
+func (r *reading) successFlag(ok bool) { r.doc.maybe = r.doc.maybe || !ok }
+
+// usageType reads {"type":"duration","seconds":375}: the cost is no tokens.
+func (r *reading) usageType(w []byte) {
+	if string(w) == "duration" {
+		r.doc.open.set(fieldOther, 1)
+	}
+}
+
+// number takes a number for a count. What no count can be (below zero, a
+// fraction, above 2^53) is impossible.
 func (r *reading) number(n node, m *member, word []byte) {
+	if m.field == fieldOther || m.field == fieldSeconds {
+		// Seconds and searches may be fractions. All that matters is that there
+		// are some.
+		if v := bytes.Trim(word, "0.eE+-"); word[0] != '-' && len(v) > 0 {
+			r.doc.open.set(fieldOther, 1)
+		}
+		if v, ok := parseCount(word); ok && m.field == fieldSeconds {
+			r.doc.open.set(fieldSeconds, v)
+		}
+		return
+	}
 	v, ok := parseCount(word)
 	if !ok {
+		r.impossible(n, m)
 		return
 	}
 	if m.field == fieldIndex {
 		r.choices = r.choices || v > 0
 		return
 	}
-	if n == nodeRoot || n == nodeResults {
+	if isFlat(n) {
 		r.doc.flat.set(m.field, v)
 		return
 	}
 	r.doc.open.set(m.field, v)
+}
+
+// isFlat reports whether the counts of a node are those of the document.
+func isFlat(n node) bool { return n == nodeRoot || n == nodeResults || n == nodeStatistics }
+
+// impossible takes in a member that should be a count and cannot be one: the
+// object that it belongs to states nothing. The details of a count are an object
+// of their own, so there only the member is lost.
+func (r *reading) impossible(n node, m *member) {
+	switch {
+	case m.field == fieldNone || m.field == fieldIndex || m.field == fieldOther || m.field == fieldSeconds:
+	case n == nodeInDetails || n == nodeOutDetails:
+	case isFlat(n):
+		r.doc.flat.bad = true
+	default:
+		r.doc.open.bad = true
+	}
 }
 
 // openUsage begins a usage object inside a container of the given kind.
@@ -165,6 +211,9 @@ func (r *reading) closeUsage() {
 		r.seconds = Count{s, true}
 	}
 	choice := d.place == nodeChoices
+	if d.open.others() {
+		r.others = true
+	}
 	if d.open.counts() && (!choice || d.choice || !d.usage.counts()) {
 		d.usage, d.started, d.choice = d.open, d.place == nodeMessage, choice
 	}
@@ -177,8 +226,11 @@ func (r *reading) endDocument() {
 	r.waiting = d.waiting
 	r.done = r.done || d.kind == ends || d.kind == fails
 	r.finished = r.finished || d.finished
-	if d.failed || r.exception != "" {
+	switch {
+	case d.failed || r.exception != "":
 		r.refuse()
+	case d.maybe && len(r.raw) > 0:
+		r.refuseMaybe()
 	}
 	r.settle()
 	r.forget()
@@ -256,6 +308,9 @@ func (r *reading) capture(p []byte) {
 	r.raw = append(r.raw, p[:min(len(p), maxError-len(r.raw))]...)
 }
 
+// now is the clock for instants in errors. Tests stop it.
+var now = time.Now
+
 // refuse judges the error in the document.
 func (r *reading) refuse() {
 	body := []byte(`{"object":"error"`)
@@ -264,6 +319,24 @@ func (r *reading) refuse() {
 		r.exception = ""
 	}
 	body = append(append(body, r.raw...), "}}"...)
-	v := refusal.Classify(http.StatusOK, body)
-	r.refusal, r.done = &v, true
+	r.keepRefusal(refusal.ClassifyWith(http.StatusOK, body, refusal.Options{Now: now()}))
+}
+
+// refuseMaybe asks the refusal rules whether the document is an error at all.
+// raw begins with a comma.
+func (r *reading) refuseMaybe() {
+	body := append(append([]byte("{"), r.raw[1:]...), '}')
+	if v := refusal.ClassifyWith(http.StatusOK, body, refusal.Options{Now: now()}); v != (refusal.Verdict{}) {
+		r.keepRefusal(v)
+	}
+}
+
+func (r *reading) keepRefusal(v refusal.Verdict) {
+	r.done = true
+	r.refusal = &Refusal{
+		Class: RefusalClass(v.Class), Retryable: v.Retryable, Account: v.Account,
+		Wait: v.Wait, Reset: v.Reset, Dimension: v.Dimension, Code: v.Code, Type: v.Type, Status: v.Status,
+		Limit: v.Limit, Used: v.Used, Requested: v.Requested,
+		InStream: r.stream, AfterOutput: r.text > 0,
+	}
 }

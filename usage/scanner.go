@@ -228,7 +228,8 @@ func (s *scanner) step(c byte) {
 // value begins a value with its first byte.
 func (s *scanner) value(c byte) {
 	m := s.member
-	inArray := s.array[s.depth-1]
+	place := s.depth - 1
+	inArray := s.array[place]
 	switch c {
 	case '{':
 		n := nodeNone
@@ -270,6 +271,9 @@ func (s *scanner) value(c byte) {
 	}
 	if m != nil && m.seen != nil {
 		m.seen(s.r, c)
+	}
+	if m != nil && m.field != fieldNone && !inArray && (c == '"' || c == '[') {
+		s.r.impossible(s.stack[place], m)
 	}
 }
 
@@ -508,8 +512,11 @@ func (s *scanner) unescaped() []byte {
 // endBare acts on a number or literal that is complete.
 func (s *scanner) endBare() {
 	s.state = after
-	if s.long {
-		return // a number of 257 digits is no count
+	if s.long { // a number of 257 digits is no count
+		if s.member != nil {
+			s.r.impossible(s.stack[s.depth-1], s.member)
+		}
+		return
 	}
 	switch c := s.word[0]; {
 	case c == '-' || c >= '0' && c <= '9':
@@ -518,8 +525,12 @@ func (s *scanner) endBare() {
 		}
 	case string(s.word) == "null":
 	case string(s.word) == "true", string(s.word) == "false":
-		if s.member != nil && s.member.flag != nil {
+		switch {
+		case s.member == nil:
+		case s.member.flag != nil:
 			s.member.flag(s.r, c == 't')
+		default:
+			s.r.impossible(s.stack[s.depth-1], s.member)
 		}
 	case s.depth == 1 && s.stack[0] == nodeList && string(s.word) == "DONE":
 		// "data: [DONE]" ends a chat stream and is no JSON.

@@ -33,12 +33,24 @@ const (
 	nodeContent      // Gemini: candidates[].content
 	nodeOutput       // output of Responses (a list) and of Bedrock (an object)
 	nodeData         // data of OpenAI lists
-	nodeResults      // Titan: results
+	nodeResults      // Titan and watsonx: results
+	nodeResult       // Cloudflare Workers AI: result
+	nodeWrapped      // data of a gateway that wraps the whole answer
+	nodeGeneration   // text-generation-inference: details
+	nodeReplicate    // Replicate: metrics
+	nodePages        // Mistral OCR: usage_info
+	nodeTencent      // Tencent Hunyuan: Response
+	nodeTencentUsage // Tencent Hunyuan: Usage
+	nodePredictions  // Vertex AI embeddings: predictions
+	nodeVertexText   // predictions[].embeddings
+	nodeStatistics   // predictions[].embeddings.statistics
+	nodeRunPod       // RunPod: output[].usage
 	nodeCount
 )
 
 // usageNodes are the objects that hold one statement of what a call cost.
-var usageNodes = [nodeCount]bool{nodeUsage: true, nodeGemini: true, nodeMetrics: true, nodeMeta: true}
+var usageNodes = [nodeCount]bool{nodeUsage: true, nodeGemini: true, nodeMetrics: true, nodeMeta: true,
+	nodeGeneration: true, nodeReplicate: true, nodePages: true, nodeTencentUsage: true, nodeRunPod: true}
 
 // A member says what to do with one member of an object. The zero value of
 // each field: nothing.
@@ -69,7 +81,9 @@ var failure = &member{text: asWord, word: (*reading).errorWord, seen: (*reading)
 // Sources: OpenAI API reference (chat, completions, embeddings, responses,
 // images, audio); Anthropic Messages and streaming; Gemini API
 // GenerateContentResponse; Amazon Bedrock TokenUsage and InvokeModel; Cohere
-// v1 and v2; Ollama API; Mistral, DeepSeek, Groq, xAI, Perplexity, OpenRouter
+// v1 and v2; Ollama API; Cloudflare Workers AI; IBM watsonx.ai text generation;
+// text-generation-inference; llama.cpp server; Replicate predictions; Vertex AI
+// text embeddings; Tencent Hunyuan; Mistral, DeepSeek, Groq, xAI, Perplexity, OpenRouter
 // and vLLM, which follow OpenAI with members of their own.
 var shapes = [nodeCount]map[string]*member{
 	nodeRoot: {
@@ -85,7 +99,15 @@ var shapes = [nodeCount]map[string]*member{
 		"candidates":                       listOf(nodeCandidates),
 		"content":                          listOf(nodeParts),
 		"output":                           {object: nodeOutput, array: nodeOutput},
-		"data":                             listOf(nodeData),
+		"data":                             {object: nodeWrapped, array: nodeData},
+		"result":                           into(nodeResult),
+		"details":                          into(nodeGeneration),
+		"metrics":                          into(nodeReplicate),
+		"usage_info":                       into(nodePages),
+		"Response":                         into(nodeTencent),
+		"Usage":                            into(nodeTencentUsage),
+		"predictions":                      listOf(nodePredictions),
+		"generated_text":                   text(wholeText), // text-generation-inference
 		"results":                          listOf(nodeResults),
 
 		"type":       {text: asWord, word: (*reading).typeWord, capture: "type"},
@@ -93,6 +115,11 @@ var shapes = [nodeCount]map[string]*member{
 		"done":       {flag: (*reading).doneFlag},
 		"error":      failure,
 		"code":       {capture: "code"},
+		"msg":        {capture: "msg"}, // Zhipu's older interface, with success
+		"success":    {flag: (*reading).successFlag, capture: "success"},
+		"base_resp":  {seen: (*reading).maybeFailed, capture: "base_resp"},  // MiniMax, on every answer
+		"error_code": {seen: (*reading).maybeFailed, capture: "error_code"}, // Baidu Qianfan
+		"error_msg":  {capture: "error_msg"},
 		"error_type": {capture: "error_type"}, // Hugging Face
 		"bytes":      {text: asBase64},
 
@@ -105,8 +132,46 @@ var shapes = [nodeCount]map[string]*member{
 		"totalOutputTextTokenCount": is(fieldOutput), // Titan
 		"prompt_token_count":        is(fieldInput),  // Llama on Bedrock
 		"generation_token_count":    is(fieldOutput), // Llama on Bedrock
+		"tokens_evaluated":          is(fieldInput),  // llama.cpp
+		"tokens_predicted":          is(fieldOutput), // llama.cpp
+		"num_tokens_prompt_total":   is(fieldInput),  // Aleph Alpha
+		"num_tokens_generated":      is(fieldOutput), // Aleph Alpha
 	},
-	nodeResults: {"tokenCount": is(fieldOutput)},
+	nodeResults: {
+		"tokenCount":            is(fieldResultOutput), // Titan
+		"input_token_count":     is(fieldResultInput),  // watsonx
+		"generated_token_count": is(fieldResultOutput), // watsonx
+		"generated_text":        text(wholeText),
+	},
+	nodeResult:  {"usage": into(nodeUsage), "response": text(plainText)},
+	nodeWrapped: {"usage": into(nodeUsage), "embedding": {seen: (*reading).embeddingSeen}},
+	nodeGeneration: {
+		"generated_tokens": is(fieldOutput),
+		"input_length":     is(fieldInput),
+	},
+	nodeReplicate: {
+		"input_token_count":  is(fieldInput),
+		"output_token_count": is(fieldOutput),
+		"token_input_count":  is(fieldInput),
+		"token_output_count": is(fieldOutput),
+	},
+	nodePages:   {"pages_processed": is(fieldOther)},
+	nodeTencent: {"Usage": into(nodeTencentUsage), "Error": failure},
+	nodeTencentUsage: {
+		"PromptTokens":     is(fieldPrompt),
+		"CompletionTokens": is(fieldCompletion),
+		"TotalTokens":      is(fieldTotal),
+	},
+	nodeRunPod: { // elsewhere input and output are money as often
+		"input":             is(fieldInput),
+		"output":            is(fieldOutput),
+		"prompt_tokens":     is(fieldPrompt),
+		"completion_tokens": is(fieldCompletion),
+		"total_tokens":      is(fieldTotal),
+	},
+	nodePredictions: {"embeddings": into(nodeVertexText)},
+	nodeVertexText:  {"statistics": into(nodeStatistics), "values": {seen: (*reading).embeddingSeen}},
+	nodeStatistics:  {"token_count": is(fieldResultInput)},
 
 	nodeUsage: {
 		"prompt_tokens":     is(fieldPrompt),
@@ -128,6 +193,16 @@ var shapes = [nodeCount]map[string]*member{
 		"reasoning_tokens":        is(fieldReasoning), // Perplexity
 		"prompt_audio_seconds":    is(fieldSeconds),   // Mistral
 		"seconds":                 is(fieldSeconds),   // OpenAI transcriptions
+		"type":                    {text: asWord, word: (*reading).usageType},
+
+		// Costs that are no tokens, where no tokens stand beside them.
+		"duration":           is(fieldOther),
+		"images":             is(fieldOther),
+		"image_count":        is(fieldOther),
+		"characters":         is(fieldOther),
+		"pages_processed":    is(fieldOther),
+		"num_search_queries": is(fieldOther),
+		"search_units":       is(fieldOther),
 
 		"prompt_tokens_details":     into(nodeInDetails),
 		"input_tokens_details":      into(nodeInDetails),
@@ -155,9 +230,19 @@ var shapes = [nodeCount]map[string]*member{
 		"cache_read_input_tokens":     is(fieldIterRead),
 		"cache_creation_input_tokens": is(fieldIterWrite),
 	},
-	nodeMeta:   {"billed_units": into(nodeBilled), "tokens": into(nodeTokens)},
-	nodeBilled: {"input_tokens": is(fieldBilledInput), "output_tokens": is(fieldBilledOutput)},
-	nodeTokens: {"input_tokens": is(fieldTokensInput), "output_tokens": is(fieldTokensOutput)},
+	nodeMeta: {"billed_units": into(nodeBilled), "tokens": into(nodeTokens)},
+	nodeBilled: {
+		"input_tokens":    is(fieldBilledInput),
+		"output_tokens":   is(fieldBilledOutput),
+		"search_units":    is(fieldOther),
+		"classifications": is(fieldOther),
+		"images":          is(fieldOther),
+	},
+	nodeTokens: {
+		"input_tokens":     is(fieldTokensInput),
+		"output_tokens":    is(fieldTokensOutput),
+		"reasoning_tokens": is(fieldReasoning),
+	},
 	nodeMetrics: {
 		"inputTokenCount":           is(fieldInput),
 		"outputTokenCount":          is(fieldOutput),
@@ -229,6 +314,7 @@ var shapes = [nodeCount]map[string]*member{
 	nodeOutput: {
 		"message": into(nodeOutput), // Bedrock: output.message.content
 		"content": listOf(nodeParts),
+		"usage":   into(nodeRunPod), // a list of answers
 	},
 	nodeData: {"embedding": {seen: (*reading).embeddingSeen}},
 }

@@ -126,10 +126,10 @@ func BenchmarkJSON(b *testing.B) {
 	}
 }
 
-// BenchmarkB062 is the worst there is: runs that are one piece, 64 kB and 1 MB.
+// BenchmarkLongRuns is the worst there is: runs that are one piece, 64 kB and 1 MB.
 // The two speeds of a run are the same where time is linear. The reference is not
 // beside it; it takes seconds for the small ones and minutes for the large.
-func BenchmarkB062(b *testing.B) {
+func BenchmarkLongRuns(b *testing.B) {
 	c := New(Options{})
 	c.CountString("gpt-4o", "warm")
 	for _, size := range []struct {

@@ -31,7 +31,7 @@ var sampleFunctions = []Function{{
 	},
 }}
 
-func TestPublishedTotals(t *testing.T) {
+func TestChatsCostThePublishedTotals(t *testing.T) {
 	c := New(Options{Models: map[string]string{"deployment": "gpt-35-turbo"}})
 	for model, want := range map[string]int64{
 		"gpt-3.5-turbo-0301": 127,
@@ -58,7 +58,7 @@ func TestPublishedTotals(t *testing.T) {
 	}
 }
 
-func TestPublishedStrings(t *testing.T) {
+func TestStringsCostThePublishedCounts(t *testing.T) {
 	c := New(Options{})
 	for text, want := range map[string][encodings]int64{
 		"antidisestablishmentarianism": {6, 6, 5, 5},

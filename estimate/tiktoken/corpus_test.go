@@ -50,9 +50,9 @@ func readCorpus(t testing.TB) []corpusPiece {
 	return all
 }
 
-// TestCorpus counts every piece in every encoding and compares with the counts of
+// TestTheCorpusIsCountedAsStored counts every piece in every encoding and compares with the counts of
 // the reference, which are kept beside the texts.
-func TestCorpus(t *testing.T) {
+func TestTheCorpusIsCountedAsStored(t *testing.T) {
 	all := readCorpus(t)
 	if *update {
 		var b bytes.Buffer
@@ -92,9 +92,9 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestCorpusLive lets the reference count again: the corpus, source and data of
+// TestTheCorpusIsCountedAsByTheReference lets the reference count again: the corpus, source and data of
 // the Go distribution, and generated data, 2,000 pieces at least.
-func TestCorpusLive(t *testing.T) {
+func TestTheCorpusIsCountedAsByTheReference(t *testing.T) {
 	c := New(Options{})
 	var texts []string
 	for _, p := range readCorpus(t) {

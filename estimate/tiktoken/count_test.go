@@ -40,7 +40,7 @@ func hardStrings() map[string][]string {
 	return hard
 }
 
-func TestHardStrings(t *testing.T) {
+func TestHardStringsAreCountedAsByTheReference(t *testing.T) {
 	c := New(Options{})
 	total := 0
 	for name, list := range hardStrings() {
@@ -60,8 +60,8 @@ func TestHardStrings(t *testing.T) {
 	}
 }
 
-// TestRandomStrings puts hard parts together at random.
-func TestRandomStrings(t *testing.T) {
+// TestRandomStringsAreCountedAsByTheReference puts hard parts together at random.
+func TestRandomStringsAreCountedAsByTheReference(t *testing.T) {
 	c := New(Options{})
 	var parts []string
 	for name, list := range hardStrings() {
@@ -92,8 +92,8 @@ func TestRandomStrings(t *testing.T) {
 	}
 }
 
-// TestB061_SpecialTokenText: text that spells a special token is text.
-func TestB061_SpecialTokenText(t *testing.T) {
+// Text that spells a special token is text.
+func TestTheTextOfSpecialTokensIsText(t *testing.T) {
 	c := New(Options{})
 	for _, s := range hardStrings()["special token text"] {
 		for e := range encodings {
@@ -106,9 +106,9 @@ func TestB061_SpecialTokenText(t *testing.T) {
 	}
 }
 
-// TestClasses checks the class of every code point against package unicode, in
+// TestClassesAreThoseOfUnicode checks the class of every code point against package unicode, in
 // the words of the patterns.
-func TestClasses(t *testing.T) {
+func TestClassesAreThoseOfUnicode(t *testing.T) {
 	table := classes()
 	var b [utf8.UTFMax]byte
 	for r := rune(0); r <= utf8.MaxRune; r++ {
@@ -142,9 +142,9 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestClassBorders takes the characters at which the class changes, several
+// TestClassesChangeAtTheirBorders takes the characters at which the class changes, several
 // thousand, and lets the reference judge each in the places where it matters.
-func TestClassBorders(t *testing.T) {
+func TestClassesChangeAtTheirBorders(t *testing.T) {
 	c := New(Options{})
 	table := classes()
 	last, n := uint8(255), 0

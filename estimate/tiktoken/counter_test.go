@@ -31,9 +31,9 @@ func (r *refusingTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("no route but to the API host")
 }
 
-// TestB056_Offline: the first count works with no network, and nothing that could
+// The first count works with no network, and nothing that could
 // reach one is imported.
-func TestB056_Offline(t *testing.T) {
+func TestNothingIsFetched(t *testing.T) {
 	refusing := new(refusingTransport)
 	before := http.DefaultTransport
 	http.DefaultTransport = refusing
@@ -83,9 +83,9 @@ func TestB056_Offline(t *testing.T) {
 	}
 }
 
-// TestB057_Vocabularies: every encoding we name is in the build, and one that is
+// Every encoding we name is in the build, and one that is
 // not does not fail a count.
-func TestB057_Vocabularies(t *testing.T) {
+func TestVocabulariesAreThoseOfTheLibrary(t *testing.T) {
 	for e := range encodings {
 		if err := fresh(assets.Assets).Load(modelFor[e]); err != nil {
 			t.Error(err)
@@ -156,9 +156,9 @@ func (f countingFS) Open(name string) (fs.File, error) {
 	return assets.Assets.Open(name)
 }
 
-// TestB063_FirstCallsAtOnce lets 100 goroutines make the first call, for the race
+// TestFirstCallsAtOnceBuildOnce lets 100 goroutines make the first call, for the race
 // detector and for the sum.
-func TestB063_FirstCallsAtOnce(t *testing.T) {
+func TestFirstCallsAtOnceBuildOnce(t *testing.T) {
 	var opened atomic.Int64
 	c := fresh(countingFS{&opened})
 	text := strings.Repeat("Race me, 人人生而平等 \xff! ", 300) + strings.Repeat("x", 5000)
@@ -191,9 +191,9 @@ func TestB063_FirstCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestB064_BuiltOnce: 50 goroutines and several counters share one vocabulary,
+// 50 goroutines and several counters share one vocabulary,
 // and an unused one is not built.
-func TestB064_BuiltOnce(t *testing.T) {
+func TestAVocabularyIsBuiltOnce(t *testing.T) {
 	var opened atomic.Int64
 	shared := newVocabularies(countingFS{&opened})
 	counters := make([]*Counter, 5)
@@ -221,7 +221,7 @@ func TestB064_BuiltOnce(t *testing.T) {
 	}
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestCountingAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		return // see raceEnabled
 	}
@@ -250,7 +250,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// TestScratchIsBounded: what a huge odd text needed does not go back to the pool.
+// What a huge odd text needed does not go back to the pool.
 func TestScratchIsBounded(t *testing.T) {
 	s := new(scratch)
 	s.text = make([]byte, 0, keep+1)

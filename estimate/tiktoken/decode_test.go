@@ -28,7 +28,7 @@ func compareJSON(t testing.TB, e Encoding, raw []byte) bool {
 	return true
 }
 
-func TestCountJSON(t *testing.T) {
+func TestJSONCountsAsTheTextThatItMeans(t *testing.T) {
 	for raw, text := range map[string]string{
 		``:                               "",
 		`plain`:                          "plain",
@@ -66,8 +66,8 @@ func TestCountJSON(t *testing.T) {
 	}
 }
 
-// TestCountJSONMarshalled lets encoding/json escape texts and read them back.
-func TestCountJSONMarshalled(t *testing.T) {
+// TestMarshalledTextCountsAsPlain lets encoding/json escape texts and read them back.
+func TestMarshalledTextCountsAsPlain(t *testing.T) {
 	var texts []string
 	for _, list := range hardStrings() {
 		texts = append(texts, list...)
@@ -126,9 +126,9 @@ func asciiEscape(s string) string {
 	return b.String()
 }
 
-// TestCut: wherever cut cuts, the parts count like the whole, whatever is added
+// Wherever cut cuts, the parts count like the whole, whatever is added
 // behind.
-func TestCut(t *testing.T) {
+func TestTextCutAnywhereIsCounted(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))
 	var parts []string
 	for name, list := range hardStrings() {

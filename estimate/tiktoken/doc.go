@@ -64,7 +64,7 @@
 // random letters (12), are counted as fast as 64 kB of them. The slowest input
 // known is invalid UTF-8, 6 MB/s, as each byte stands for three.
 //
-//	go test ./estimate/tiktoken -run xxx -bench B062
+//	go test ./estimate/tiktoken -run xxx -bench LongRuns
 //
 // Memory and time to build, once in a process:
 //

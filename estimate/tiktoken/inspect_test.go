@@ -20,9 +20,9 @@ const sampleBody = `{"model":%q,"messages":[` +
 	`{"role":"system","name":"example_assistant","content":"Let's talk later when we're less busy about how to do better."},` +
 	`{"role":"user","content":"This late pivot means we don't have time to boil the ocean for the client deliverable."}],"temperature":0}`
 
-// TestInspectPublishedTotals: package estimate with a Counter gives for a body the
+// Package estimate with a Counter gives for a body the
 // totals that the cookbook publishes beside what the API reported.
-func TestInspectPublishedTotals(t *testing.T) {
+func TestInspectGivesThePublishedTotals(t *testing.T) {
 	c := tiktoken.New(tiktoken.Options{Models: map[string]string{"prod-chat": "gpt-4o"}})
 	for model, want := range map[string]int64{
 		"gpt-3.5-turbo-0301": 127,
@@ -81,9 +81,9 @@ func escaped(body []byte) []byte {
 	return []byte(strings.NewReplacer(` `, `\u0020`, `'`, `\u0027`).Replace(string(body)))
 }
 
-// TestInspectTools: definitions are counted as the JSON that they are, which is
-// more than the published count for a function and never less (B075).
-func TestInspectTools(t *testing.T) {
+// Definitions are shown to these models in a shorter form than the JSON that they came
+// in, and the count is near the published one for that form.
+func TestToolsCountAsTheFormThatTheModelSees(t *testing.T) {
 	const body = `{"model":%q,"messages":[` +
 		`{"role":"system","content":"You are a helpful assistant that can answer to questions about the weather."},` +
 		`{"role":"user","content":"What's the weather like in San Francisco?"}],` +
@@ -95,16 +95,16 @@ func TestInspectTools(t *testing.T) {
 		exact := estimate.Inspect(fmt.Appendf(nil, body, model), estimate.Options{Counter: c})
 		fast := estimate.Inspect(fmt.Appendf(nil, body, model), estimate.Options{})
 		for name, r := range map[string]estimate.Request{"exact": exact, "fast": fast} {
-			if r.Input < published || r.Input > published*3/2 {
+			if r.Input < published*17/20 || r.Input > published*23/20 {
 				t.Errorf("%s, %s: %d tokens, published %d", model, name, r.Input, published)
 			}
 		}
 	}
 }
 
-// TestSameText: this package and estimate read the escapes of a JSON string alike.
+// This package and estimate read the escapes of a JSON string alike.
 // They share no code, for each is to be useful alone.
-func TestSameText(t *testing.T) {
+func TestEscapesAreReadAlikeInBothPackages(t *testing.T) {
 	c := tiktoken.New(tiktoken.Options{})
 	seeds := []string{``, `a`, `\n`, `\"\\\/\b\f\n\r\t`, `\u00e9`, `\u4EBA\u4eba`, `\ud83d\ude00`, `\ud83d`, `\ude00x`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`,
 		`\`, `\u`, `\u12`, `\u12g4`, `\q`, `\\u0041`, `\ud83d\`, `\ud83d\u`, "\xff\\n\xe4", "人\\n生", `\U0041`}

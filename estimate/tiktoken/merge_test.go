@@ -64,9 +64,9 @@ func randomPiece(r *rand.Rand, v *vocabulary, n int) string {
 	return b.String()[:n]
 }
 
-// TestMerge compares the three ways of merging, token by token where they say,
+// TestPiecesAreMergedByRank compares the three ways of merging, token by token where they say,
 // with the plain way.
-func TestMerge(t *testing.T) {
+func TestPiecesAreMergedByRank(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	n := 120
 	if raceEnabled {
@@ -104,8 +104,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestWindows compares windows with one merge over the whole of long pieces.
-func TestWindows(t *testing.T) {
+// TestLongPiecesAreMergedInWindows compares windows with one merge over the whole of long pieces.
+func TestLongPiecesAreMergedInWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	n := 12
 	if raceEnabled {
@@ -172,10 +172,10 @@ func longRuns(n int) map[string]string {
 	}
 }
 
-// TestB062_LongRuns holds the work to a bound by counting it: the bytes that are
+// TestLongRunsTakeLinearTime holds the work to a bound by counting it: the bytes that are
 // merged in windows. A window costs at most 5*4096 heap steps of log 4096, so the
 // time is linear if these bytes are.
-func TestB062_LongRuns(t *testing.T) {
+func TestLongRunsTakeLinearTime(t *testing.T) {
 	check := func(t *testing.T, name, text string) {
 		t.Helper()
 		for e := range encodings {
@@ -209,9 +209,9 @@ func TestB062_LongRuns(t *testing.T) {
 	}
 }
 
-// TestSplitPieces: no piece is empty and none goes beyond the text, so that every
+// No piece is empty and none goes beyond the text, so that every
 // count ends.
-func TestSplitPieces(t *testing.T) {
+func TestTextIsSplitAsByThePattern(t *testing.T) {
 	for e := range encodings {
 		v := vocabularyFor(t, e)
 		for name, text := range longRuns(10_000) {
@@ -227,7 +227,7 @@ func TestSplitPieces(t *testing.T) {
 	}
 }
 
-func TestRanks(t *testing.T) {
+func TestEveryRankIsFound(t *testing.T) {
 	for e := range encodings {
 		t.Run(e.String(), func(t *testing.T) {
 			v, ranks := vocabularyFor(t, e), referenceFor(t, e).ranks

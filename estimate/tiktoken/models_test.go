@@ -7,7 +7,7 @@ import (
 	ref "github.com/pkoukk/tiktoken-go"
 )
 
-func TestEncodingOfModels(t *testing.T) {
+func TestEveryModelHasItsEncoding(t *testing.T) {
 	c := New(Options{Models: map[string]string{
 		"prod-chat":  "gpt-4o",
 		"old":        "gpt-35-turbo",
@@ -18,64 +18,64 @@ func TestEncodingOfModels(t *testing.T) {
 		"fine-tuned": "ft:gpt-4o-mini-2024-07-18:org::id",
 	}})
 	for _, test := range []struct {
-		id, model string
-		encoding  Encoding
-		known     bool
+		why, model string
+		encoding   Encoding
+		known      bool
 	}{
-		{"B058", "gpt-9-preview", O200kBase, false},
-		{"B058", "o1", O200kBase, true},
-		{"B058", "o1-preview", O200kBase, true},
-		{"B058", "o3-mini-2025-01-31", O200kBase, true},
-		{"B058", "o4-mini", O200kBase, true},
-		{"B058", "gpt-4.1", O200kBase, true},
-		{"B058", "gpt-4.1-nano-2025-04-14", O200kBase, true},
-		{"B058", "gpt-4.5-preview", O200kBase, true},
-		{"B058", "gpt-5", O200kBase, true},
-		{"B058", "gpt-5.1", O200kBase, true},
-		{"B058", "gpt-5.1-codex", O200kBase, true},
-		{"B058", "gpt-5-chat-latest", O200kBase, true},
-		{"B058", "gpt-oss-120b", O200kBase, true},
-		{"B058", "openai/gpt-oss-20b", O200kBase, true},
-		{"B058", "claude-sonnet-4-5", O200kBase, false},
+		{"new model", "gpt-9-preview", O200kBase, false},
+		{"new model", "o1", O200kBase, true},
+		{"new model", "o1-preview", O200kBase, true},
+		{"new model", "o3-mini-2025-01-31", O200kBase, true},
+		{"new model", "o4-mini", O200kBase, true},
+		{"new model", "gpt-4.1", O200kBase, true},
+		{"new model", "gpt-4.1-nano-2025-04-14", O200kBase, true},
+		{"new model", "gpt-4.5-preview", O200kBase, true},
+		{"new model", "gpt-5", O200kBase, true},
+		{"new model", "gpt-5.1", O200kBase, true},
+		{"new model", "gpt-5.1-codex", O200kBase, true},
+		{"new model", "gpt-5-chat-latest", O200kBase, true},
+		{"new model", "gpt-oss-120b", O200kBase, true},
+		{"new model", "openai/gpt-oss-20b", O200kBase, true},
+		{"new model", "claude-sonnet-4-5", O200kBase, false},
 
-		{"B059", "o", O200kBase, false},
-		{"B059", "g", O200kBase, false},
-		{"B059", "gp", O200kBase, false},
-		{"B059", "gpt", O200kBase, false},
-		{"B059", "gpt-", O200kBase, false},
-		{"B059", "ft", O200kBase, false},
-		{"B059", "ft:", O200kBase, false},
-		{"B059", "ft::", O200kBase, false},
-		{"B059", ":", O200kBase, false},
-		{"B059", "/", O200kBase, false},
-		{"B059", "*", O200kBase, false},
-		{"B059", "gpt-3.5-turbo-16k-0613", CL100kBase, true},
-		{"B059", "gpt-3.5-turbo", CL100kBase, true},
-		{"B059", "gpt-3.5", O200kBase, false},
-		{"B059", "gpt-4-0613", CL100kBase, true},
-		{"B059", "gpt-4-32k-0314", CL100kBase, true},
-		{"B059", "gpt-4-turbo-2024-04-09", CL100kBase, true},
-		{"B059", "GPT-4o", O200kBase, true},
-		{"B059", "gpt-4\xff", O200kBase, false},
+		{"odd name", "o", O200kBase, false},
+		{"odd name", "g", O200kBase, false},
+		{"odd name", "gp", O200kBase, false},
+		{"odd name", "gpt", O200kBase, false},
+		{"odd name", "gpt-", O200kBase, false},
+		{"odd name", "ft", O200kBase, false},
+		{"odd name", "ft:", O200kBase, false},
+		{"odd name", "ft::", O200kBase, false},
+		{"odd name", ":", O200kBase, false},
+		{"odd name", "/", O200kBase, false},
+		{"odd name", "*", O200kBase, false},
+		{"odd name", "gpt-3.5-turbo-16k-0613", CL100kBase, true},
+		{"odd name", "gpt-3.5-turbo", CL100kBase, true},
+		{"odd name", "gpt-3.5", O200kBase, false},
+		{"odd name", "gpt-4-0613", CL100kBase, true},
+		{"odd name", "gpt-4-32k-0314", CL100kBase, true},
+		{"odd name", "gpt-4-turbo-2024-04-09", CL100kBase, true},
+		{"odd name", "GPT-4o", O200kBase, true},
+		{"odd name", "gpt-4\xff", O200kBase, false},
 
-		{"B060", "gpt-4o", O200kBase, true},
-		{"B060", "gpt-4o-2024-08-06", O200kBase, true},
-		{"B060", "gpt-4o-mini-2024-07-18", O200kBase, true},
-		{"B060", "chatgpt-4o-latest", O200kBase, true},
-		{"B060", "o3", O200kBase, true},
-		{"B060", "gpt-4.7", O200kBase, false},
-		{"B060", "gpt-40", O200kBase, false},
-		{"B060", "o100", O200kBase, false},
-		{"B060", "ft:gpt-4o-2024-08-06:org::id", O200kBase, true},
-		{"B060", "ft:gpt-4:org::id", CL100kBase, true},
-		{"B060", "ft:gpt-3.5-turbo-0125:org:suffix:id", CL100kBase, true},
-		{"B060", "ft:gpt-4.1-mini-2025-04-14:org::id", O200kBase, true},
-		{"B060", "ft:davinci-002:org::id", CL100kBase, true},
-		{"B060", "davinci:ft-org-2023-01-01", R50kBase, true},
-		{"B060", "openai/gpt-4o:free", O200kBase, true},
-		{"B060", "ft:gpt-4o:org/team::id", O200kBase, true},
-		{"B060", "openai/ft:gpt-4:org::id", CL100kBase, true},
-		{"B060", "FT:gpt-4-0613:org::id", CL100kBase, true},
+		{"spelling", "gpt-4o", O200kBase, true},
+		{"spelling", "gpt-4o-2024-08-06", O200kBase, true},
+		{"spelling", "gpt-4o-mini-2024-07-18", O200kBase, true},
+		{"spelling", "chatgpt-4o-latest", O200kBase, true},
+		{"spelling", "o3", O200kBase, true},
+		{"spelling", "gpt-4.7", O200kBase, false},
+		{"spelling", "gpt-40", O200kBase, false},
+		{"spelling", "o100", O200kBase, false},
+		{"spelling", "ft:gpt-4o-2024-08-06:org::id", O200kBase, true},
+		{"spelling", "ft:gpt-4:org::id", CL100kBase, true},
+		{"spelling", "ft:gpt-3.5-turbo-0125:org:suffix:id", CL100kBase, true},
+		{"spelling", "ft:gpt-4.1-mini-2025-04-14:org::id", O200kBase, true},
+		{"spelling", "ft:davinci-002:org::id", CL100kBase, true},
+		{"spelling", "davinci:ft-org-2023-01-01", R50kBase, true},
+		{"spelling", "openai/gpt-4o:free", O200kBase, true},
+		{"spelling", "ft:gpt-4o:org/team::id", O200kBase, true},
+		{"spelling", "openai/ft:gpt-4:org::id", CL100kBase, true},
+		{"spelling", "FT:gpt-4-0613:org::id", CL100kBase, true},
 
 		{"Azure", "gpt-35-turbo", CL100kBase, true},
 		{"Azure", "gpt-35-turbo-16k", CL100kBase, true},
@@ -95,7 +95,7 @@ func TestEncodingOfModels(t *testing.T) {
 		{"older", "code-davinci-002", P50kBase, true},
 		{"older", "gpt2", R50kBase, true},
 	} {
-		t.Run(test.id+" "+test.model, func(t *testing.T) {
+		t.Run(test.why+" "+test.model, func(t *testing.T) {
 			if e, known := c.Encoding(test.model); e != test.encoding || known != test.known {
 				t.Errorf("Encoding(%q) = %v, %t, want %v, %t", test.model, e, known, test.encoding, test.known)
 			}
@@ -113,9 +113,9 @@ func TestEncodingOfModels(t *testing.T) {
 	}
 }
 
-// TestB060_ChineseText: the newer families count Chinese with the newer
+// The newer families count Chinese with the newer
 // vocabulary.
-func TestB060_ChineseText(t *testing.T) {
+func TestChineseIsCountedWithTheModelsOwnVocabulary(t *testing.T) {
 	c := New(Options{})
 	const text = "我们认为下述真理是不言而喻的：人人生而平等，造物者赋予他们若干不可剥夺的权利。"
 	older, newer := referenceFor(t, CL100kBase).count(text), referenceFor(t, O200kBase).count(text)
@@ -134,7 +134,7 @@ func TestB060_ChineseText(t *testing.T) {
 	}
 }
 
-func TestDefaultEncoding(t *testing.T) {
+func TestAnUnknownModelHasTheDefaultEncoding(t *testing.T) {
 	for def, want := range map[Encoding]Encoding{O200kBase: O200kBase, CL100kBase: CL100kBase, R50kBase: R50kBase, 4: O200kBase, 255: O200kBase} {
 		if e, known := New(Options{Default: def}).Encoding("what"); e != want || known {
 			t.Errorf("default %d: %v, %t", def, e, known)
@@ -145,7 +145,7 @@ func TestDefaultEncoding(t *testing.T) {
 	}
 }
 
-// TestOptionsAreCopied: the caller's map may change afterwards.
+// The caller's map may change afterwards.
 func TestOptionsAreCopied(t *testing.T) {
 	m := map[string]string{"d": "gpt-4"}
 	c := New(Options{Models: m})
@@ -155,8 +155,8 @@ func TestOptionsAreCopied(t *testing.T) {
 	}
 }
 
-// TestTablesInOrder: longest name first, so that no row hides a longer one.
-func TestTablesInOrder(t *testing.T) {
+// Longest name first, so that no row hides a longer one.
+func TestTheTablesAreInOrder(t *testing.T) {
 	for i := 1; i < len(modelTable); i++ {
 		if a, b := strings.TrimSuffix(modelTable[i-1].name, "*"), strings.TrimSuffix(modelTable[i].name, "*"); len(a) < len(b) {
 			t.Errorf("%q comes before %q", a, b)
@@ -179,8 +179,8 @@ func TestTablesInOrder(t *testing.T) {
 	}
 }
 
-// TestModelsOfReference: every name the reference knows has its encoding here.
-func TestModelsOfReference(t *testing.T) {
+// Every name the reference knows has its encoding here.
+func TestModelsAreThoseOfTheReference(t *testing.T) {
 	same := map[string]Encoding{
 		ref.MODEL_O200K_BASE: O200kBase, ref.MODEL_CL100K_BASE: CL100kBase, ref.MODEL_P50K_BASE: P50kBase,
 		ref.MODEL_P50K_EDIT: P50kBase, ref.MODEL_R50K_BASE: R50kBase, "gpt2": R50kBase,

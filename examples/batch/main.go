@@ -1,230 +1,137 @@
-// Batch sends every request of a file in the OpenAI Batch API's input format
-// through tripmeter, now and not within 24 hours, and writes the Batch API's
-// output format.
+// Batch sends every request of a file in the OpenAI Batch API's format through
+// tripmeter, now and not within 24 hours, and writes the answers.
 //
-//	go run ./examples/batch -in requests.jsonl -out answers.jsonl -rpm 500 -tpm 200000
+//	go run ./examples/batch -in requests.jsonl -rpm 500 -tpm 200000 > answers.jsonl
 //
-// Answers are written as they come, a line a request. Stop it with Ctrl-C: what
-// is under way is finished, and the next run goes on where this one stopped. A
-// second Ctrl-C stops at once. A request that has its line is not sent again,
-// whatever the answer: to try failures anew, delete their lines.
+// It shows the library and nothing more: one http.Client for many goroutines,
+// which wait their turn in it. For a job that runs overnight, goes on where it
+// stopped and says what went wrong, there is the command "tripmeter batch".
 //
-// A body that is no JSON is kept as a string; one that is no text either, as a
-// data URL. An answer that breaks off halfway is asked for again, and counts as
-// an attempt.
-//
-// The key is taken from OPENAI_API_KEY or TRIPMETER_API_KEY. With neither a key
-// nor -base-url it talks to a provider in this process that enforces limits.
+// The key is OPENAI_API_KEY. Without one it talks to a provider in this process,
+// whose answers are invented.
 package main
 
 import (
-	"context"
+	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
-	"net/url"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
-	"time"
+	"sync"
 
-	"github.com/tripmeter/tripmeter/estimate"
-	"github.com/tripmeter/tripmeter/profile"
+	"github.com/tripmeter/tripmeter/internal/batchfile"
 	"github.com/tripmeter/tripmeter/providertest"
-	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// Exit codes.
-const (
-	exitDone        = 0 // every request has its line, whatever the answer
-	exitUsage       = 2
-	exitFailed      = 1 // the job itself could not go on
-	exitInterrupted = 3 // stopped or held before the end; run it again
-)
-
 func main() {
-	stop := make(chan os.Signal, 2)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	os.Exit(run(os.Args[1:], os.Getenv, stop, os.Stdin, os.Stdout, os.Stderr))
-}
-
-type config struct {
-	in, out, baseURL, provider, charge, summary string
-	rpm, tpm, itpm, otpm                        int64
-	inFlight, attempts                          int
-	burstSeconds                                float64
-	maxWait                                     time.Duration
-	key                                         string
-}
-
-func parse(args []string, env func(string) string, stderr io.Writer) (config, error) {
-	var c config
-	f := flag.NewFlagSet("batch", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&c.in, "in", "", "requests, JSON lines of custom_id, method, url, body; - is standard input")
-	f.StringVar(&c.out, "out", "-", "answers, JSON lines, appended to; what it holds already is not sent again; - is standard output")
-	f.StringVar(&c.baseURL, "base-url", "", "where the urls of the requests are, such as https://api.openai.com")
-	f.Int64Var(&c.rpm, "rpm", 0, "requests a minute; 0 learns it from the answers' headers")
-	f.Int64Var(&c.tpm, "tpm", 0, "tokens a minute; 0 learns it")
-	f.Int64Var(&c.itpm, "itpm", 0, "input tokens a minute, where they are limited apart")
-	f.Int64Var(&c.otpm, "otpm", 0, "output tokens a minute, where they are limited apart")
-	f.IntVar(&c.inFlight, "in-flight", 512, "calls under way at once")
-	f.IntVar(&c.attempts, "attempts", 5, "how often a request may be sent, the first time included")
-	f.StringVar(&c.provider, "provider", "", "how limits are charged: "+strings.Join(profile.Names(), ", ")+"; unset: by host; window is for whole minutes, fixed or sliding")
-	f.StringVar(&c.charge, "charge", "", "override when the provider takes tokens: estimate, settle or actual")
-	f.Float64Var(&c.burstSeconds, "burst-seconds", 0, "capacity of every per-minute limit, in seconds of its rate: in any minute the limit and this much may leave; 0 leaves it to the provider's profile")
-	f.DurationVar(&c.maxWait, "max-wait", 10*time.Minute, "longest wait that a server may order; a longer one saves and ends the job")
-	f.StringVar(&c.summary, "summary", "", "write the figures of the run to this file, as JSON")
-	if err := f.Parse(args); err != nil {
-		return c, err
-	}
-	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	case c.in == "":
-		return c, errors.New("-in is missing: name a file of requests, or - for standard input")
-	case c.inFlight <= 0:
-		return c, errors.New("-in-flight must be at least 1")
-	case c.attempts <= 0:
-		return c, errors.New("-attempts must be at least 1")
-	case !(c.burstSeconds >= 0 && c.burstSeconds <= 86400):
-		return c, errors.New("-burst-seconds must be from 0 to 86400")
-	case c.maxWait <= 0:
-		return c, errors.New("-max-wait must be above 0")
-	}
-	if c.key = env("OPENAI_API_KEY"); c.key == "" {
-		c.key = env("TRIPMETER_API_KEY")
-	}
-	if c.baseURL == "" && c.key != "" {
-		c.baseURL = "https://api.openai.com"
-	}
-	if c.baseURL != "" {
-		u, err := url.Parse(c.baseURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-			return c, errors.New("-base-url must be like https://api.openai.com, without a query")
-		}
-	}
-	return c, nil
-}
-
-func run(args []string, env func(string) string, stop <-chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) int {
-	c, err := parse(args, env, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitDone
-	}
+	log.SetFlags(0)
+	in := flag.String("in", "", "requests, a JSON line each")
+	base := flag.String("base-url", "", "where the urls of the requests are; unset: api.openai.com, or the provider in this process")
+	rpm := flag.Int64("rpm", 0, "requests a minute; 0 is learned from the answers")
+	tpm := flag.Int64("tpm", 0, "tokens a minute; 0 is learned")
+	flag.Parse()
+	f, err := os.Open(*in)
 	if err != nil {
-		fmt.Fprintln(stderr, "batch:", err)
-		return exitUsage
+		log.Fatal(err)
 	}
-	p := newProgress(stderr)
-	rt, err := newTransport(&c, p)
-	if err != nil {
-		fmt.Fprintln(stderr, "batch:", err)
-		return exitUsage
-	}
-	requests, total, err := openRequests(c.in, stdin)
-	if err != nil {
-		fmt.Fprintln(stderr, "batch:", err)
-		return exitFailed
-	}
-	defer requests.Close()
-	if c.summary != "" { // that it cannot be written is told before the work, not after
-		if err := p.writeSummary(c.summary); err != nil {
-			fmt.Fprintln(stderr, "batch:", err)
-			return exitFailed
-		}
-	}
-	answers, done, err := openAnswers(c.out, stdout)
-	if err != nil {
-		fmt.Fprintln(stderr, "batch:", err)
-		return exitFailed
-	}
-
-	j := &job{
-		config: c, client: &http.Client{Transport: rt, CheckRedirect: noRedirect},
-		requests: requests, answers: answers, done: done, progress: p,
-	}
-	p.start(total, rt.Snapshot)
-	finished, err := j.run(context.Background(), stop)
-	p.stop()
-	if cerr := answers.Close(); err == nil {
-		err = cerr
-	}
-	if c.summary != "" {
-		if serr := p.writeSummary(c.summary); err == nil {
-			err = serr
-		}
-	}
-	p.report()
-	switch {
-	case err != nil:
-		fmt.Fprintln(stderr, "batch:", err)
-		return exitFailed
-	case !finished:
-		fmt.Fprintln(stderr, "batch: stopped before the end; run the same command again to go on")
-		return exitInterrupted
-	}
-	return exitDone
-}
-
-// newTransport wires tripmeter: the limits, the provider's profile, and the
-// hooks that the figures come from.
-func newTransport(c *config, p *progress) (*transport.Transport, error) {
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.MaxIdleConnsPerHost = c.inFlight
-	base.MaxIdleConns = 0
-	base.ResponseHeaderTimeout = 10 * time.Minute
-	o := transport.Options{
-		Base: base, RPM: c.rpm, TPM: c.tpm, InputTPM: c.itpm, OutputTPM: c.otpm,
-		Burst:       time.Duration(c.burstSeconds * float64(time.Second)),
-		MaxInFlight: c.inFlight, Attempts: c.attempts,
-		Retry: retry.Options{MaxRetryAfter: c.maxWait},
-		Trace: p.trace(c.maxWait),
-	}
-	if c.charge != "" {
-		charge, err := estimate.ParseCharge(c.charge)
+	defer f.Close()
+	j := job{key: os.Getenv("OPENAI_API_KEY"), base: *base}
+	o := transport.Options{RPM: *rpm, TPM: *tpm, MaxInFlight: 512}
+	if j.key == "" && j.base == "" {
+		log.Print("no key: the answers are invented")
+		box, err := providertest.New(providertest.Options{Limits: providertest.Limits{RPM: cmp.Or(*rpm, 3000), TPM: cmp.Or(*tpm, 600_000)}})
 		if err != nil {
-			return nil, fmt.Errorf("-charge: %w", err)
+			log.Fatal(err)
 		}
-		o.Charge = &charge
+		o.Base = box.RoundTripper()
 	}
-	if c.provider != "" {
-		known, ok := profile.ByName(c.provider)
-		if !ok {
-			return nil, fmt.Errorf("-provider %q is not known; there are %s", c.provider, strings.Join(profile.Names(), ", "))
-		}
-		o.Provider = known
+	j.base = cmp.Or(j.base, "https://api.openai.com")
+	rt, err := transport.New(o)
+	if err != nil {
+		log.Fatal(err)
 	}
-	if c.baseURL == "" {
-		box, err := newBox(c)
-		if err != nil {
-			return nil, err
-		}
-		o.Base, c.baseURL = box.RoundTripper(), "http://provider.in.the.box"
+	j.client = &http.Client{Transport: rt}
+	if failed, err := j.run(f, os.Stdout); err != nil || failed > 0 {
+		log.Fatalf("%d requests have no answer; %v", failed, err)
 	}
-	return transport.New(o)
 }
 
-// newBox is a provider in this process. It enforces the limits that were asked
-// for, so that one can see them kept.
-func newBox(c *config) (*providertest.Provider, error) {
-	o := providertest.Options{
-		Limits: providertest.Limits{RPM: c.rpm, TPM: c.tpm, InputTPM: c.itpm, OutputTPM: c.otpm},
-		Charge: providertest.Settle,
-		Output: providertest.LogNormal(120, 0.8),
-		Latency: func(providertest.Call) providertest.Timing {
-			return providertest.Timing{FirstByte: 200 * time.Millisecond, PerToken: 4 * time.Millisecond}
-		},
-	}
-	if o.Limits == (providertest.Limits{}) {
-		o.Limits = providertest.Limits{RPM: 3000, TPM: 600_000}
-	}
-	return providertest.New(o)
+// job sends requests through one client.
+type job struct {
+	client    *http.Client
+	base, key string
+
+	mu     sync.Mutex // guards what is written, and failed
+	failed int
 }
 
-// noRedirect: a batch request has one answer, and a key must not travel on.
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// run sends every request of in, and writes each answer when it is there.
+func (j *job) run(in io.Reader, out io.Writer) (failed int, err error) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	room := make(chan struct{}, 1024) // requests in memory; the rest stays in the file
+	lines := batchfile.NewLines(in)
+	for n := 1; ; n++ {
+		line, long, end := lines.Next()
+		if len(bytes.TrimSpace(line)) > 0 {
+			r, bad := batchfile.ParseRequest(line, long)
+			room <- struct{}{}
+			all.Go(func() {
+				defer func() { <-room }()
+				a := batchfile.Answer{ID: fmt.Sprint("batch_req_", n), CustomID: &r.CustomID}
+				err := bad
+				if err == nil {
+					a.Response, err = j.ask(r)
+				}
+				if err != nil {
+					a.Error = &batchfile.Failure{Code: "request_failed", Message: err.Error()}
+				}
+				j.write(out, a)
+			})
+		}
+		if end != nil {
+			all.Wait()
+			if errors.Is(end, io.EOF) {
+				end = nil
+			}
+			return j.failed, end
+		}
+	}
+}
+
+// ask sends one request. The client waits until the limits let it go.
+func (j *job) ask(r batchfile.Request) (*batchfile.Response, error) {
+	req, err := http.NewRequest(r.Method, batchfile.Join(j.base, r.URL), bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+j.key)
+	resp, err := j.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &batchfile.Response{StatusCode: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), Body: batchfile.AsJSON(body)}, nil
+}
+
+func (j *job) write(out io.Writer, a batchfile.Answer) {
+	line, err := batchfile.Encode(a)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err == nil {
+		_, err = out.Write(line)
+	}
+	if err != nil || a.Response == nil || a.Response.StatusCode/100 != 2 {
+		j.failed++
+	}
+}

@@ -4,6 +4,7 @@
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -json
+//	go run ./examples/quickstart -record run   # and recordings, with a picture, in run/
 package main
 
 import (
@@ -60,30 +61,38 @@ type result struct {
 
 func main() {
 	asJSON := flag.Bool("json", false, "print the figures as one JSON object, and nothing else")
+	dir := flag.String("record", "", "record both runs into this folder, and draw them")
 	flag.Parse()
 	w := io.Writer(os.Stderr)
 	if *asJSON {
 		w = io.Discard
 	}
-	if err := run(os.Stdout, w, *asJSON); err != nil {
+	if err := run(os.Stdout, w, *asJSON, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, progress io.Writer, asJSON bool) error {
+func run(out, progress io.Writer, asJSON bool, dir string) error {
 	fmt.Fprintf(progress, "%d requests at once; %d requests and %d tokens a minute are allowed.\n\n", requests, rpm, tpm)
-	plain, err := measure("retrying client", progress, func(base http.RoundTripper) (http.RoundTripper, error) {
+	tape, err := newTape(dir)
+	if err != nil {
+		return err
+	}
+	plain, err := measure("retrying client", progress, tape.plain(func(base http.RoundTripper) (http.RoundTripper, error) {
 		return &retrying{base}, nil
-	})
+	}))
 	if err != nil {
 		return err
 	}
 	// This is all there is to it.
-	ours, err := measure("tripmeter", progress, func(base http.RoundTripper) (http.RoundTripper, error) {
-		return transport.New(transport.Options{Base: base, RPM: rpm, TPM: tpm, Burst: capacity})
-	})
+	ours, err := measure("tripmeter", progress, tape.ours(func(base http.RoundTripper, trace transport.Trace) (http.RoundTripper, error) {
+		return transport.New(transport.Options{Base: base, RPM: rpm, TPM: tpm, Burst: capacity, Trace: trace})
+	}))
 	if err != nil {
+		return err
+	}
+	if err := tape.draw(progress); err != nil {
 		return err
 	}
 	if asJSON {
@@ -229,16 +238,25 @@ func watch(name string, w io.Writer, p *providertest.Provider) (stop func()) {
 	return func() { close(quit); done.Wait() }
 }
 
+// seconds is a dash where not all requests were completed: giving up is not being
+// fast.
+func seconds(r result) string {
+	if r.Completed < r.Requests {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", r.Seconds)
+}
+
 func table(w io.Writer, plain, ours result) {
-	fmt.Fprintf(w, "\n%-22s %16s %12s\n", "", "retrying client", "tripmeter")
+	fmt.Fprintf(w, "\n%-24s %16s %12s\n", "", "retrying client", "tripmeter")
 	row := func(what, format string, a, b any) {
-		fmt.Fprintf(w, "%-22s %16s %12s\n", what, fmt.Sprintf(format, a), fmt.Sprintf(format, b))
+		fmt.Fprintf(w, "%-24s %16s %12s\n", what, fmt.Sprintf(format, a), fmt.Sprintf(format, b))
 	}
 	row("requests", "%d", plain.Requests, ours.Requests)
 	row("completed", "%d", plain.Completed, ours.Completed)
 	row("refused (429)", "%d", plain.Refused429, ours.Refused429)
 	row("sent on the wire", "%d", plain.WireAttempts, ours.WireAttempts)
-	row("seconds", "%.1f", plain.Seconds, ours.Seconds)
+	row("seconds for all of them", "%s", seconds(plain), seconds(ours))
 	row("seconds at best", "%.1f", plain.IdealSeconds, ours.IdealSeconds)
 	row("quota used", "%.0f %%", 100*plain.QuotaUsed, 100*ours.QuotaUsed)
 	if lost := plain.Requests - plain.Completed; lost > 0 {

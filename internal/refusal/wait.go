@@ -4,38 +4,162 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/tripmeter/tripmeter/internal/retryafter"
 )
 
 // MaxWait is the longest wait ever reported; longer ones are cut to it. Half of
 // the range leaves room to add a jitter without wrapping.
 const MaxWait = time.Duration(math.MaxInt64 / 2)
 
-// waitForms are the words that announce a wait. The number follows at once.
-var waitForms = [...]struct{ words, source string }{
-	{"try again in ", "OpenAI rate limits guide; Groq rate limits"},
-	{"try again after ", "Azure API Management token limit policies"},
-	{"retry in ", "Gemini API rate limits"},
-	{"retry after ", "Azure OpenAI quotas and limits"},
-	{"please wait ", "GitHub Models rate limits"},
+// A waitForm is words that announce a wait. A duration, a time span or a date
+// follows at once.
+type waitForm struct {
+	words  string
+	reset  bool // a limit is restored then; else the call may be tried again
+	source string
 }
 
-// wait finds the wait that a sentence asks for, 0 if none. The last one
+var waitForms = [...]waitForm{
+	{words: "try again in ", source: "OpenAI rate limits guide; Groq rate limits"},
+	{words: "try again after ", source: "Azure API Management token limit policies; Moonshot"},
+	{words: "try again at ", source: "gateways"},
+	{words: "retry in ", source: "Gemini API rate limits"},
+	{words: "retry after ", source: "Azure OpenAI quotas and limits"},
+	{words: "retry at ", source: "gateways"},
+	{words: "retrying in ", source: "gateways"},
+	{words: "please wait ", source: "GitHub Models rate limits"},
+	{words: "wait for ", source: "gateways"},
+	{words: "available in ", source: "gateways"},
+	{words: "available at ", source: "gateways"},
+	{words: "come back in ", source: "gateways"},
+	{words: "reset in ", reset: true, source: "gateways"},
+	{words: "resets in ", reset: true, source: "gateways"},
+	{words: "reset after ", reset: true, source: "Google Cloud Code"},
+	{words: "resets after ", reset: true, source: "gateways"},
+	{words: "reset at ", reset: true, source: "Z.ai error codes 1308, 1310"},
+	{words: "resets at ", reset: true, source: "gateways"},
+	{words: "reset on ", reset: true, source: "gateways"},
+	{words: "resets on ", reset: true, source: "gateways"},
+	{words: "regain access on ", reset: true, source: "Anthropic errors: usage limits"},
+	{words: "replenished in ", reset: true, source: "Azure API Management quota policy"},
+	{words: "限额将在 ", reset: true, source: "Zhipu error codes 1308, 1310"},
+	{words: "将在 ", reset: true, source: "Zhipu error codes 1308, 1310"},
+	{words: "将于 ", reset: true, source: "gateways in Chinese"},
+}
+
+// waits finds the waits that a sentence asks for. Of each kind the last one
 // counts: a provider's advice closes its message, and what it repeats of the
 // caller's words stands before.
-func (s sentenceText) wait() time.Duration {
-	best, at := time.Duration(0), -1
-	for _, form := range waitForms {
+func (s sentenceText) waits(clock *retryafter.Clock) (w times) {
+	lastRetry, lastReset := -1, -1
+	for _, form := range &waitForms {
 		i := strings.LastIndex(string(s), form.words)
-		if i <= at || i > 0 && isWordByte(s[i-1]) {
+		if i < 0 || i > 0 && isWordByte(s[i-1]) && form.words[0] < 0x80 {
 			continue
 		}
-		d, rest, ok := duration(string(s)[i+len(form.words):])
-		if !ok || !ends(rest) {
-			continue
+		d, instant, ok := s.waitAt(i+len(form.words), clock)
+		switch {
+		case !ok:
+		case !form.reset && i > lastRetry:
+			w.retry, lastRetry = d, i
+		case form.reset && i > lastReset:
+			w.resetIn, w.resetAt, lastReset = 0, 0, i
+			if instant {
+				w.resetAt = d
+			} else {
+				w.resetIn = d
+			}
 		}
-		best, at = d, i
 	}
-	return best
+	if d, i := s.chineseWait(); i > lastRetry {
+		w.retry = d
+	}
+	return w
+}
+
+// longestAt bounds how much of a sentence is tried as a date.
+const longestAt = 48
+
+// waitAt reads what follows the words of a form.
+func (s sentenceText) waitAt(i int, clock *retryafter.Clock) (d time.Duration, instant, ok bool) {
+	rest := strings.TrimLeft(string(s)[i:], " :")
+	if d, after, ok := duration(rest); ok && ends(after) {
+		return d, false, true
+	}
+	// A date ends at a blank, a comma, a full stop or a bracket. The longest
+	// that can be read is meant: "2026-01-01 10:00:00 +0800".
+	if len(rest) > longestAt {
+		rest = rest[:longestAt]
+	}
+	for end := len(rest); end > 0; end-- {
+		if end < len(rest) && strings.IndexByte(" ,.;)]", rest[end]) < 0 && rest[end] < 0x80 {
+			continue
+		}
+		t := strings.TrimRight(rest[:end], " .,;:)")
+		if d, ok := clock.Date(t); ok {
+			return min(d, MaxWait), true, true
+		}
+		if d, ok := retryafter.TimeSpan(t); ok {
+			return min(d, MaxWait), false, true
+		}
+		if d, instant, ok := clock.Number(t, time.Second); ok && instant {
+			return min(d, MaxWait), true, true
+		}
+	}
+	return 0, false, false
+}
+
+// chineseUnits from the largest to the smallest.
+var chineseUnits = [...]struct {
+	word string
+	unit time.Duration
+}{
+	{"天", 24 * time.Hour}, {"个小时", time.Hour}, {"小时", time.Hour}, {"分钟", time.Minute}, {"分", time.Minute},
+	{"毫秒", time.Millisecond}, {"秒钟", time.Second}, {"秒", time.Second},
+}
+
+// chineseWait reads "请在 30 秒后重试", "1分30秒后": numbers and units that end in
+// 后, after. It returns the last, and where it ends.
+func (s sentenceText) chineseWait() (time.Duration, int) {
+	text := string(s)
+	for i := len(text); i > 0; {
+		i = strings.LastIndex(text[:i], "后")
+		if i < 0 {
+			break
+		}
+		before, total, found := strings.TrimSuffix(text[:i], "之"), time.Duration(0), false
+	parts:
+		for {
+			before = strings.TrimRight(before, " ")
+			for _, u := range chineseUnits {
+				number, ok := strings.CutSuffix(before, u.word)
+				if !ok {
+					continue
+				}
+				number = strings.TrimRight(number, " ")
+				j := len(number)
+				for j > 0 && (isDigit(number[j-1]) || number[j-1] == '.') {
+					j--
+				}
+				if j == len(number) || j > 0 && isWordByte(number[j-1]) || number[j] == '.' {
+					break parts
+				}
+				whole, fraction, _ := strings.Cut(number[j:], ".")
+				if strings.Contains(fraction, ".") {
+					break parts
+				}
+				total, found = min(total+scale(whole, fraction, u.unit), MaxWait), true
+				before = number[:j]
+				continue parts
+			}
+			break
+		}
+		if found {
+			return total, i
+		}
+	}
+	return 0, -1
 }
 
 // ends reports whether a duration may end before rest: "5s." does, "5s9" and

@@ -1,104 +1,158 @@
 package retryafter
 
 import (
-	"net/http"
 	"strings"
 	"time"
 )
 
-// clock knows what "now" means to the server that sent header.
-type clock struct {
-	header http.Header
-	local  time.Time // the caller's now; zero: time.Now()
+// longestDate is the length of the longest date that is read.
+const longestDate = 64
+
+// A dateForm is a date without its zone. A day may have one digit, and a
+// fraction may follow the seconds.
+type dateForm struct {
+	layout  string
+	century bool // the year has two digits
 }
 
-// now returns the response's Date when there is exactly a valid one, else the
-// caller's time. A response with two dates says nothing about the time.
-func (c clock) now() time.Time {
-	local := c.local
-	if local.IsZero() {
-		local = time.Now()
+var (
+	withT       = []dateForm{{layout: "2006-01-02T15:04:05"}} // RFC 3339
+	withBlank   = []dateForm{{layout: "2006-01-02 15:04:05"}}
+	withSlashes = []dateForm{{layout: "2006/01/02 15:04:05"}}
+	withoutDay  = []dateForm{{layout: "2 Jan 2006 15:04:05"}}
+	fixdate     = []dateForm{{layout: "Mon, 2 Jan 2006 15:04:05"}}
+	cookie      = []dateForm{{layout: "Mon, 2-Jan-2006 15:04:05"}, {layout: "Mon, 2-Jan-06 15:04:05", century: true}}
+	asctime     = []dateForm{{layout: "Mon Jan _2 15:04:05 2006"}, {layout: "Mon Jan 2 2006 15:04:05"}} // and ECMAScript
+	rfc850      = []dateForm{{layout: "Monday, 2-Jan-06 15:04:05", century: true}, {layout: "Monday, 2-Jan-2006 15:04:05"}}
+	longDay     = []dateForm{{layout: "Monday, 2 Jan 2006 15:04:05"}}
+)
+
+// formsOf picks the forms that s may have by its looks, since each form that
+// fails costs allocations.
+func formsOf(s string) []dateForm {
+	dashes := strings.IndexByte(s, '-') >= 0
+	switch {
+	case isDigit(s[0]) && s[4] == '-' && s[10] == 'T':
+		return withT
+	case isDigit(s[0]) && s[4] == '-':
+		return withBlank
+	case isDigit(s[0]) && s[4] == '/':
+		return withSlashes
+	case isDigit(s[0]):
+		return withoutDay
+	case s[3] == ',' && dashes:
+		return cookie
+	case s[3] == ',':
+		return fixdate
+	case s[3] == ' ':
+		return asctime
+	case dashes:
+		return rfc850
 	}
-	if lines := c.header["Date"]; len(lines) == 1 {
-		if t, ok := ParseDate(trimOWS(lines[0]), local); ok {
-			return t
-		}
-	}
-	return local
+	return longDay
 }
 
-// secondsOrDate reads
-//
-//	Retry-After = HTTP-date / delay-seconds / fraction
-//
-// The fraction ("1.5") is outside RFC 9110, but several providers send it and
-// their own SDKs read it.
-//
-// A delay of a thousand million seconds or more is 31 years, which nobody means.
-// Where the same number read as Unix seconds lies between a minute ago and a
-// month ahead, it is that instant: some servers put one there. Everywhere else
-// it stays the delay it claims to be, however long; it never becomes a shorter
-// wait on a mere suspicion.
-func (c clock) secondsOrDate(s string) time.Duration {
-	if d, ok := Decimal(s, time.Second); ok {
-		if d < epochFloor || d == Max {
-			return d
-		}
-		// Both sides are below 146 years from 1970, so nothing overflows.
-		left := time.Unix(0, int64(d)).Sub(c.now())
-		if left < -time.Minute || left > 31*24*time.Hour {
-			return d
-		}
-		return max(left, 0)
-	}
-	local := c.local
-	if local.IsZero() {
-		local = time.Now()
-	}
-	t, ok := ParseDate(s, local)
-	if !ok {
-		return unknown
-	}
-	// Sub saturates, so the distance to any date can be clamped.
-	return min(max(t.Sub(c.now()), 0), Max)
-}
-
-// epochFloor is the smallest bare number, taken as seconds, that may be an
-// instant: 1e9 is 9 September 2001.
-const epochFloor = 1e9 * time.Second
-
-// longestDate is the length of the longest date that can be valid, with room
-// for a fraction of a second, which the standard library allows.
-const longestDate = 48
-
-// ParseDate reads an HTTP-date (RFC 9110 section 5.6.7):
+// ParseDate reads the dates of RFC 9110 section 5.6.7, RFC 3339 and what
+// servers make of them:
 //
 //	IMF-fixdate  Sun, 06 Nov 1994 08:49:37 GMT
 //	rfc850-date  Sunday, 06-Nov-94 08:49:37 GMT
 //	asctime-date Sun Nov  6 08:49:37 1994
+//	RFC 3339     1994-11-06T08:49:37Z, with a blank for the T, with / for the -
+//	zone         GMT / UTC / UT / Z / [ "GMT" / "UTC" ] offset
 //
-// The two-digit year of the second form lies in the hundred years that end
-// fifty years after now. A zone other than GMT is refused: the standard library
-// would take an unknown abbreviation for an offset of zero and so be hours off.
+// Without a zone a date is in UTC, as asctime-date is. A two-digit year lies in
+// the hundred years that end fifty years after now. A leap second is the second
+// after 59. Zones with another name are refused: PST is an offset to some and a
+// wrong word to others, and a wait would be hours off.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
-	if len(s) == 0 || len(s) > longestDate || s[0] < 'A' || s[0] > 'z' {
+	if len(s) < len("2 Jan 2006 15:04:05") || len(s) > longestDate {
 		return time.Time{}, false
 	}
-	t, err := http.ParseTime(s)
-	if err != nil {
+	s, east, ok := cutZone(s)
+	if !ok || len(s) < len("2 Jan 2006 15:04:05") {
 		return time.Time{}, false
 	}
-	if strings.IndexByte(s, '-') < 0 {
+	leap := time.Duration(0)
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && strings.HasPrefix(s[i:], ":60") {
+		s, leap = s[:i]+":59"+s[i+3:], time.Second
+	}
+	for _, f := range formsOf(s) {
+		t, err := time.Parse(f.layout, s)
+		if err != nil {
+			continue
+		}
+		t = t.Add(leap - east)
+		if f.century {
+			latest := now.UTC().AddDate(50, 0, 0)
+			t = t.AddDate(latest.Year()/100*100-t.Year()/100*100, 0, 0)
+			if t.After(latest) {
+				t = t.AddDate(-100, 0, 0)
+			}
+		}
 		return t, true
 	}
-	if !strings.HasSuffix(s, " GMT") {
-		return time.Time{}, false
+	return time.Time{}, false
+}
+
+// cutZone takes the zone, which follows the time of day, out of a date. It returns
+// how far east of Greenwich the zone is.
+func cutZone(s string) (rest string, east time.Duration, ok bool) {
+	i := strings.IndexByte(s, ':')
+	end := i + len(":04:05")
+	if i < 0 || end > len(s) || s[i+3] != ':' {
+		return "", 0, false
 	}
-	t = t.UTC()
-	latest := now.UTC().AddDate(50, 0, 0)
-	t = t.AddDate(latest.Year()/100*100-t.Year()/100*100, 0, 0)
-	if t.After(latest) {
-		t = t.AddDate(-100, 0, 0)
+	if end < len(s) && s[end] == '.' {
+		for end++; end < len(s) && isDigit(s[end]); end++ {
+		}
 	}
-	return t, true
+	rest, zone := s[:end], s[end:]
+	if len(zone) >= 5 && zone[0] == ' ' { // asctime-date ends in the year
+		if _, ok := digits(zone[1:5], 4); ok {
+			rest, zone = rest+zone[:5], zone[5:]
+		}
+	}
+	zone, _, _ = strings.Cut(zone, "(") // ECMAScript repeats it in words
+	zone = strings.ToUpper(strings.Trim(zone, " "))
+	if len(zone) > 3 && zone[0] != 'G' && zone[0] != 'U' { // "+0000 UTC", as Go prints it
+		zone = strings.TrimSuffix(zone, " UTC")
+	}
+	if len(rest) > 10 && rest[10] == 't' {
+		rest = rest[:10] + "T" + rest[11:]
+	}
+	switch zone {
+	case "", "GMT", "UTC", "UT", "Z":
+		return rest, 0, true
+	}
+	if strings.HasPrefix(zone, "GMT") || strings.HasPrefix(zone, "UTC") {
+		zone = zone[3:]
+	}
+	east, ok = offset(zone)
+	return rest, east, ok
+}
+
+// offset reads
+//
+//	offset = ( "+" / "-" ) ( 2DIGIT 2DIGIT / 1*2DIGIT ":" 2DIGIT / 2DIGIT )
+func offset(s string) (east time.Duration, ok bool) {
+	if s == "" || s[0] != '+' && s[0] != '-' {
+		return 0, false
+	}
+	hours, minutes, colon := strings.Cut(s[1:], ":")
+	if !colon && len(hours) == 4 {
+		hours, minutes = hours[:2], hours[2:]
+	} else if !colon {
+		minutes = "00"
+	}
+	h, ok1 := digits(hours, 2)
+	m, ok2 := digits(minutes, 2)
+	if !ok1 || !ok2 || len(minutes) != 2 || !colon && len(hours) != 2 || h > 23 || m > 59 {
+		return 0, false
+	}
+	east = time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
+	if s[0] == '-' {
+		east = -east
+	}
+	return east, true
 }

@@ -6,9 +6,8 @@
 // never overflows: it saturates at [Max].
 //
 // It refuses everything outside the grammar given at each parser: signs,
-// exponents, units, infinities and lists. A list is refused although a proxy
-// might have joined two field lines into one, because "1,000" would then be read
-// as one second.
+// exponents, units, infinities. "1,000" is refused: it is a second and more, or a
+// thousand. "1, 30" is read, as two lines that a proxy has joined into one.
 //
 // Start with [Parse].
 package retryafter

@@ -12,7 +12,7 @@ func Example() {
 	now := time.Date(2026, 9, 19, 12, 0, 0, 0, time.UTC)
 	for _, value := range []string{"2", "1.5", "Sat, 19 Sep 2026 12:00:30 GMT", "0", "120s"} {
 		w := retryafter.Parse(http.Header{"Retry-After": {value}}, now)
-		fmt.Println(value, "->", w.Precise, w.OK)
+		fmt.Println(value, "->", w.Longest, w.OK)
 	}
 	// Output:
 	// 2 -> 2s true

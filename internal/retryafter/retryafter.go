@@ -14,10 +14,6 @@ const Max = time.Duration(math.MaxInt64 / 2)
 // Wait is what a response says about coming back. The zero value means that it
 // said nothing that could be read.
 type Wait struct {
-	// Precise is the wait as the server most exactly put it, in nanoseconds: a
-	// millisecond field when it is above zero, else Retry-After.
-	Precise time.Duration
-
 	// Longest is the longest of all waits that could be read. A caller that
 	// promises to send nothing too early holds itself to this one.
 	Longest time.Duration
@@ -29,37 +25,34 @@ type Wait struct {
 
 // Parse reads Retry-After (RFC 9110 section 10.2.3), Retry-After-Ms (OpenAI and
 // Azure OpenAI) and X-Ms-Retry-After-Ms (Azure). Names must be in canonical
-// form, as net/http delivers them.
+// form, as net/http delivers them. A zero now means time.Now().
 //
-// A date is measured against the response's own Date field when that is valid,
-// since both come from the same clock, and against now otherwise. A zero now
-// means time.Now().
+//	value = member *( ", " member )   ; several lines that a proxy made one
+//	member = number / HTTP-date / timespan
 //
-// Of several field lines the longest readable one counts. A zero in a
+// A number is a length of time or an instant, see [Clock.Number]; a date is read
+// by [ParseDate]. Instants are measured against the response's own Date field
+// where that is valid, since both come from the same clock.
+//
+// Of several members and lines the longest readable one counts. A zero in a
 // millisecond field carries no information: Azure OpenAI sends it while
-// the minute is empty. It never overrules Retry-After, and alone it is unknown.
+// the minute is empty. Alone it is unknown.
+// A past instant there is no wait, which is information.
 //
 // Parse does not allocate for numbers and for absent fields.
 func Parse(h http.Header, now time.Time) Wait {
-	ms := longest(h["Retry-After-Ms"], milliseconds)
-	if x := longest(h["X-Ms-Retry-After-Ms"], millisecondsOrTimeSpan); x > ms {
+	c := Clock{Header: h, Local: now}
+	ms := longest(h["Retry-After-Ms"], &c, inMilliseconds)
+	if x := longest(h["X-Ms-Retry-After-Ms"], &c, inMillisecondsOrTimeSpan); x > ms {
 		ms = x
 	}
 	w := Wait{}
-	if ms > 0 {
-		w = Wait{Precise: ms, Longest: ms, OK: true}
+	if ms >= 0 {
+		w = Wait{Longest: ms, OK: true}
 	}
-	lines := h["Retry-After"]
-	if len(lines) == 0 {
-		return w
-	}
-	c := clock{header: h, local: now}
-	d := longest(lines, c.secondsOrDate)
+	d := longest(h["Retry-After"], &c, inSeconds)
 	if d < 0 {
 		return w
-	}
-	if !w.OK {
-		w.Precise = d
 	}
 	w.Longest = max(w.Longest, d)
 	w.OK = true
@@ -70,13 +63,39 @@ func Parse(h http.Header, now time.Time) Wait {
 // negative, so the longest of an unknown and a known wait is the known one.
 const unknown = time.Duration(-1)
 
-// longest returns the longest wait that read finds in lines, or unknown.
-func longest(lines []string, read func(string) time.Duration) time.Duration {
+// longest returns the longest wait in lines, or unknown.
+func longest(lines []string, c *Clock, f form) time.Duration {
 	d := unknown
 	for _, line := range lines {
-		if v := read(trimOWS(line)); v > d {
-			d = v
+		v := f.read(c, trimOWS(line))
+		if v == unknown && strings.Contains(line, ", ") {
+			v = members(line, c, f)
 		}
+		d = max(d, v)
+	}
+	return d
+}
+
+// members reads a line that a proxy joined from several. A date has a comma of
+// its own. A member that cannot be read makes the line unknown: "1, soon" is no
+// statement of anybody's.
+func members(line string, c *Clock, f form) time.Duration {
+	d := unknown
+	for line != "" {
+		i := strings.Index(line, ", ")
+		if i < 0 {
+			i = len(line)
+		} else if j := strings.Index(line[i+2:], ", "); f.read(c, trimOWS(line[:i])) == unknown {
+			if i += 2 + j; j < 0 {
+				i = len(line)
+			}
+		}
+		v := f.read(c, trimOWS(line[:i]))
+		if v == unknown {
+			return unknown
+		}
+		d = max(d, v)
+		line = line[min(i+1, len(line)):]
 	}
 	return d
 }
@@ -85,18 +104,49 @@ func longest(lines []string, read func(string) time.Duration) time.Duration {
 // part of it (RFC 9110 section 5.5).
 func trimOWS(s string) string { return strings.Trim(s, " \t") }
 
-func milliseconds(s string) time.Duration {
-	if d, ok := Decimal(s, time.Millisecond); ok {
-		return d
+// A form is how the values of a field are written.
+type form uint8
+
+const (
+	inSeconds form = iota // or a date
+	inMilliseconds
+	inMillisecondsOrTimeSpan
+)
+
+// read reads one value, or returns unknown. It is no function value, since that
+// would move the Clock to the heap.
+func (f form) read(c *Clock, s string) time.Duration {
+	switch f {
+	case inMilliseconds:
+		return milliseconds(c, s)
+	case inMillisecondsOrTimeSpan:
+		if d, ok := TimeSpan(s); ok && d > 0 {
+			return d
+		}
+		return milliseconds(c, s)
 	}
-	return unknown
+	return secondsOrDate(c, s)
 }
 
-func millisecondsOrTimeSpan(s string) time.Duration {
-	if d, ok := Decimal(s, time.Millisecond); ok {
+func milliseconds(c *Clock, s string) time.Duration {
+	d, instant, ok := c.Number(s, time.Millisecond)
+	if !ok || d == 0 && !instant {
+		return unknown
+	}
+	return d
+}
+
+// secondsOrDate reads
+//
+//	Retry-After = HTTP-date / delay-seconds / fraction
+//
+// The fraction ("1.5") is outside RFC 9110, but several providers send it and
+// their own SDKs read it.
+func secondsOrDate(c *Clock, s string) time.Duration {
+	if d, _, ok := c.Number(s, time.Second); ok {
 		return d
 	}
-	if d, ok := timeSpan(s); ok {
+	if d, ok := c.Date(s); ok {
 		return d
 	}
 	return unknown

@@ -22,61 +22,61 @@ func header(lines ...string) http.Header {
 func TestParse(t *testing.T) {
 	const none = time.Duration(-1)
 	for _, c := range []struct {
-		name    string
-		lines   []string
-		precise time.Duration // none: nothing could be read
-		longest time.Duration // 0: the same as precise
+		name   string
+		lines  []string
+		wait   time.Duration // none: nothing could be read
+		beside time.Duration // a longer one, 0: there is none
 	}{
 		{"absent", nil, none, 0},
-		{"B013 zero is a wait", []string{"Retry-After: 0"}, 0, 0},
-		{"B024 IMF-fixdate", []string{"Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
-		{"B024 RFC 850", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 GMT"}, 5 * time.Second, 0},
-		{"B024 asctime", []string{"Retry-After: Sat Sep 19 12:00:05 2026"}, 5 * time.Second, 0},
-		{"B024 asctime, one digit day", []string{"Retry-After: Thu Oct  1 12:00:00 2026"}, 12 * 24 * time.Hour, 0},
-		{"B024 past date", []string{"Retry-After: Fri, 31 Dec 1999 23:59:59 GMT"}, 0, 0},
-		{"B024 far date saturates", []string{"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"}, Max, 0},
-		{"B024 RFC 850 zone is not guessed", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 PST"}, none, 0},
-		{"B024 RFC 850 numeric zone", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 GMT-8"}, none, 0},
-		{"B024 half a date", []string{"Retry-After: Sat, 19 Sep 2026"}, none, 0},
-		{"B024 measured against Date", []string{"Date: Sat, 19 Sep 2026 11:59:00 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 65 * time.Second, 0},
-		{"B024 rubbish Date", []string{"Date: yesterday", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
-		{"B024 two Dates", []string{"Date: Sat, 19 Sep 2026 11:59:00 GMT", "Date: Sat, 19 Sep 2026 12:00:05 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
-		{"B025 seconds", []string{"Retry-After: 2"}, 2 * time.Second, 0},
-		{"B025 milliseconds", []string{"Retry-After-Ms: 2"}, 2 * time.Millisecond, 0},
-		{"B026 fraction", []string{"Retry-After: 1.5"}, 1500 * time.Millisecond, 0},
-		{"B026 fraction only", []string{"Retry-After: .5"}, 500 * time.Millisecond, 0},
-		{"B026 nine digits", []string{"Retry-After: 0.000000001"}, 1, 0},
-		{"B026 rounded up", []string{"Retry-After: 0.0000000001"}, 1, 0},
-		{"B026 rounded up late", []string{"Retry-After: 1.0000000000000000000000000000001"}, time.Second + 1, 0},
-		{"B026 zeros are not rounded up", []string{"Retry-After: 1.00000000000000"}, time.Second, 0},
-		{"B026 ms fraction", []string{"Retry-After-Ms: 1573.4"}, 1573400 * time.Microsecond, 0},
-		{"B027 plus", []string{"Retry-After: +3"}, none, 0},
-		{"B027 minus", []string{"Retry-After: -1"}, none, 0},
-		{"B027 minus zero", []string{"Retry-After: -0"}, none, 0},
-		{"B027 unit", []string{"Retry-After: 3s"}, none, 0},
-		{"B027 long unit", []string{"Retry-After: 3 seconds"}, none, 0},
-		{"B027 exponent", []string{"Retry-After: 1e3"}, none, 0},
-		{"B027 hex", []string{"Retry-After: 0x10"}, none, 0},
-		{"B027 underscore", []string{"Retry-After: 1_000"}, none, 0},
-		{"B027 thousands", []string{"Retry-After: 1,000"}, none, 0},
-		{"B027 list", []string{"Retry-After: 5, 10"}, none, 0},
-		{"B027 NaN", []string{"Retry-After: NaN"}, none, 0},
-		{"B027 Inf", []string{"Retry-After: Inf"}, none, 0},
-		{"B027 dot", []string{"Retry-After: ."}, none, 0},
-		{"B027 trailing dot", []string{"Retry-After: 5."}, none, 0},
-		{"B027 two dots", []string{"Retry-After: 1.2.3"}, none, 0},
-		{"B027 inner space", []string{"Retry-After: 1 2"}, none, 0},
-		{"B027 other digits", []string{"Retry-After: ٣"}, none, 0},
-		{"B027 quoted", []string{`Retry-After: "3"`}, none, 0},
-		{"B027 text", []string{"Retry-After: soon"}, none, 0},
-		{"B027 empty", []string{"Retry-After:"}, none, 0},
-		{"B027 outer space", []string{"Retry-After: \t 3 \t"}, 3 * time.Second, 0},
-		{"B027 leading zeros", []string{"Retry-After: 0003"}, 3 * time.Second, 0},
-		{"B028 int64", []string{"Retry-After: 9223372036854775807"}, Max, 0},
-		{"B028 above int64", []string{"Retry-After: 99999999999999999999999999"}, Max, 0},
-		{"B028 above int64 with fraction", []string{"Retry-After: 99999999999999999999999999.9"}, Max, 0},
-		{"B028 wraps in nanoseconds", []string{"Retry-After: 18446744074"}, Max, 0},
-		{"B028 ms", []string{"Retry-After-Ms: 9223372036854775807"}, Max, 0},
+		{"zero is a wait", []string{"Retry-After: 0"}, 0, 0},
+		{"IMF-fixdate", []string{"Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"RFC 850", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"asctime", []string{"Retry-After: Sat Sep 19 12:00:05 2026"}, 5 * time.Second, 0},
+		{"asctime, one digit day", []string{"Retry-After: Thu Oct  1 12:00:00 2026"}, 12 * 24 * time.Hour, 0},
+		{"past date", []string{"Retry-After: Fri, 31 Dec 1999 23:59:59 GMT"}, 0, 0},
+		{"far date saturates", []string{"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"}, Max, 0},
+		{"RFC 850 zone is not guessed", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 PST"}, none, 0},
+		{"RFC 850 numeric zone", []string{"Retry-After: Saturday, 19-Sep-26 12:00:05 GMT-8"}, none, 0},
+		{"half a date", []string{"Retry-After: Sat, 19 Sep 2026"}, none, 0},
+		{"measured against Date", []string{"Date: Sat, 19 Sep 2026 11:59:00 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 65 * time.Second, 0},
+		{"rubbish Date", []string{"Date: yesterday", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"two Dates", []string{"Date: Sat, 19 Sep 2026 11:59:00 GMT", "Date: Sat, 19 Sep 2026 12:00:05 GMT", "Retry-After: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"seconds", []string{"Retry-After: 2"}, 2 * time.Second, 0},
+		{"milliseconds", []string{"Retry-After-Ms: 2"}, 2 * time.Millisecond, 0},
+		{"fraction", []string{"Retry-After: 1.5"}, 1500 * time.Millisecond, 0},
+		{"fraction only", []string{"Retry-After: .5"}, 500 * time.Millisecond, 0},
+		{"nine digits", []string{"Retry-After: 0.000000001"}, 1, 0},
+		{"rounded up", []string{"Retry-After: 0.0000000001"}, 1, 0},
+		{"rounded up late", []string{"Retry-After: 1.0000000000000000000000000000001"}, time.Second + 1, 0},
+		{"zeros are not rounded up", []string{"Retry-After: 1.00000000000000"}, time.Second, 0},
+		{"ms fraction", []string{"Retry-After-Ms: 1573.4"}, 1573400 * time.Microsecond, 0},
+		{"plus", []string{"Retry-After: +3"}, none, 0},
+		{"minus", []string{"Retry-After: -1"}, none, 0},
+		{"minus zero", []string{"Retry-After: -0"}, none, 0},
+		{"unit", []string{"Retry-After: 3s"}, none, 0},
+		{"long unit", []string{"Retry-After: 3 seconds"}, none, 0},
+		{"exponent", []string{"Retry-After: 1e3"}, none, 0},
+		{"hex", []string{"Retry-After: 0x10"}, none, 0},
+		{"underscore", []string{"Retry-After: 1_000"}, none, 0},
+		{"thousands", []string{"Retry-After: 1,000"}, none, 0},
+		{"list", []string{"Retry-After: 5, 10"}, 10 * time.Second, 0},
+		{"NaN", []string{"Retry-After: NaN"}, none, 0},
+		{"Inf", []string{"Retry-After: Inf"}, none, 0},
+		{"dot", []string{"Retry-After: ."}, none, 0},
+		{"trailing dot", []string{"Retry-After: 5."}, none, 0},
+		{"two dots", []string{"Retry-After: 1.2.3"}, none, 0},
+		{"inner space", []string{"Retry-After: 1 2"}, none, 0},
+		{"other digits", []string{"Retry-After: ٣"}, none, 0},
+		{"quoted", []string{`Retry-After: "3"`}, none, 0},
+		{"text", []string{"Retry-After: soon"}, none, 0},
+		{"empty", []string{"Retry-After:"}, none, 0},
+		{"outer space", []string{"Retry-After: \t 3 \t"}, 3 * time.Second, 0},
+		{"leading zeros", []string{"Retry-After: 0003"}, 3 * time.Second, 0},
+		{"int64", []string{"Retry-After: 9223372036854775807"}, Max, 0},
+		{"above int64", []string{"Retry-After: 99999999999999999999999999"}, Max, 0},
+		{"above int64 with fraction", []string{"Retry-After: 99999999999999999999999999.9"}, Max, 0},
+		{"wraps in nanoseconds", []string{"Retry-After: 18446744074"}, Max, 0},
+		{"ms", []string{"Retry-After-Ms: 9223372036854775807"}, Max, 0},
 		{"lines: longest", []string{"Retry-After: 3", "Retry-After: 7", "Retry-After: 5"}, 7 * time.Second, 0},
 		{"lines: rubbish beside", []string{"Retry-After: soon", "Retry-After: 7", "Retry-After: -9"}, 7 * time.Second, 0},
 		{"lines: date and seconds", []string{"Retry-After: Sat, 19 Sep 2026 12:00:05 GMT", "Retry-After: 3"}, 5 * time.Second, 0},
@@ -101,17 +101,17 @@ func TestParse(t *testing.T) {
 		{"x-ms span, too many days", []string{"X-Ms-Retry-After-Ms: 123456789.00:00:01"}, none, 0},
 		{"x-ms span, loose end", []string{"X-Ms-Retry-After-Ms: 00:01:001"}, none, 0},
 		{"x-ms and ms: longer", []string{"X-Ms-Retry-After-Ms: 100", "Retry-After-Ms: 200"}, 200 * time.Millisecond, 0},
-		{"D23 hour", []string{"Retry-After: 3600"}, time.Hour, 0},
-		{"D23 epoch seconds", []string{"Retry-After: 1789819230"}, 30 * time.Second, 0},
-		{"D23 epoch just gone", []string{"Retry-After: 1789819195"}, 0, 0},
-		{"D23 epoch long gone stays a delay", []string{"Retry-After: 1234567890"}, 1234567890 * time.Second, 0},
-		{"D23 epoch next year stays a delay", []string{"Retry-After: 1820000000"}, 1820000000 * time.Second, 0},
-		{"D23 saturates", []string{"Retry-After: 99999999999"}, Max, 0},
+		{"hour", []string{"Retry-After: 3600"}, time.Hour, 0},
+		{"epoch seconds", []string{"Retry-After: 1789819230"}, 30 * time.Second, 0},
+		{"epoch just gone", []string{"Retry-After: 1789819195"}, 0, 0},
+		{"epoch long gone stays a delay", []string{"Retry-After: 1234567890"}, 1234567890 * time.Second, 0},
+		{"epoch next year", []string{"Retry-After: 1820000000"}, time.Unix(1820000000, 0).Sub(noon), 0},
+		{"saturates", []string{"Retry-After: 99999999999"}, Max, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := Wait{}
-			if c.precise != none {
-				want = Wait{Precise: c.precise, Longest: max(c.precise, c.longest), OK: true}
+			if c.wait != none {
+				want = Wait{Longest: max(c.wait, c.beside), OK: true}
 			}
 			if got := Parse(header(c.lines...), noon); got != want {
 				t.Errorf("Parse(%q) = %+v, want %+v", c.lines, got, want)
@@ -145,7 +145,7 @@ func TestParseDateCentury(t *testing.T) {
 func TestZeroNowIsTheLocalClock(t *testing.T) {
 	in := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	w := Parse(header("Retry-After: "+in), time.Time{})
-	if !w.OK || w.Precise < 50*time.Minute || w.Precise > time.Hour {
+	if !w.OK || w.Longest < 50*time.Minute || w.Longest > time.Hour {
 		t.Errorf("an hour ahead reads as %+v", w)
 	}
 }
@@ -212,7 +212,7 @@ func FuzzParse(f *testing.F) {
 		at := time.Unix(now, 0)
 		h := http.Header{"Retry-After": {ra, ms}, "Retry-After-Ms": {ms}, "X-Ms-Retry-After-Ms": {date}, "Date": {date}}
 		w := Parse(h, at)
-		if w.Precise < 0 || w.Longest < w.Precise || w.Longest > Max || !w.OK && w != (Wait{}) {
+		if w.Longest < 0 || w.Longest > Max || !w.OK && w != (Wait{}) {
 			t.Errorf("Parse(%v) = %+v", h, w)
 		}
 		// A further line never shortens what is waited for.

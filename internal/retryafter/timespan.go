@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// timeSpan reads the constant format of a .NET TimeSpan, which some Azure
+// TimeSpan reads the constant format of a .NET TimeSpan, which some Azure
 // services put into a field that is named after milliseconds:
 //
 //	timespan = [ days "." ] 2DIGIT ":" 2DIGIT ":" 2DIGIT [ "." 1*DIGIT ]
 //	days     = 1*8DIGIT
 //
 // Hours end at 23, minutes and seconds at 59. A negative span is refused.
-func timeSpan(s string) (time.Duration, bool) {
+func TimeSpan(s string) (time.Duration, bool) {
 	var days time.Duration
 	colon := strings.IndexByte(s, ':')
 	if dot := strings.IndexByte(s, '.'); dot >= 0 && dot < colon {

@@ -37,11 +37,13 @@ const (
 // vectorize-io/hindsight#3508 (resets), promptfoo/promptfoo#10322 (an instant),
 // BaseIntelligence/bounty-challenge#8839 (a duration),
 // nextcloud/integration_openai#359 (no dimension), productdevbook/misina#107
-// (seconds or an epoch).
+// (seconds or an epoch), AstroVela/vane#170 (zones), diegosouzapw/OmniRoute#14188,
+// NousResearch/hermes-agent#26893 (members).
 func Waits(now time.Time) []Wait {
 	in5 := now.Add(5 * time.Second).UTC()
 	date := []string{"Date", now.UTC().Format(http.TimeFormat)} // both of one clock
 	dated := func(layout string) []string { return append([]string{"Retry-After", in5.Format(layout)}, date...) }
+	unix := func(name string, n int64) []string { return append([]string{name, strconv.FormatInt(n, 10)}, date...) }
 	const text = `{"error":{"message":"Requests to the model have exceeded the rate limit. Please retry after 33 seconds."}}`
 	waits := []Wait{
 		{Name: "a date", Header: dated(http.TimeFormat), Want: 5 * time.Second},
@@ -54,6 +56,18 @@ func Waits(now time.Time) []Wait {
 		{Name: "milliseconds", Header: []string{"Retry-After-Ms", "2500"}, Want: 2500 * time.Millisecond},
 		{Name: "the longest of two", Header: []string{"Retry-After-Ms", "100", "Retry-After", "3"}, Want: 3 * time.Second},
 		{Name: "no milliseconds beside a second", Header: []string{"Retry-After-Ms", "0", "Retry-After", "1"}, Want: time.Second},
+		{Name: "an instant in seconds", Header: unix("Retry-After", in5.Unix()), Want: 5 * time.Second},
+		{Name: "an instant in milliseconds", Header: unix("Retry-After", in5.UnixMilli()), Want: 5 * time.Second},
+		{Name: "an instant in microseconds", Header: unix("Retry-After", in5.UnixMicro()), Want: 5 * time.Second},
+		{Name: "an instant in a field of milliseconds", Header: unix("Retry-After-Ms", in5.UnixMilli()), Want: 5 * time.Second},
+		{Name: "an instant in Azure's field", Header: unix("X-Ms-Retry-After-Ms", in5.UnixMilli()), Want: 5 * time.Second},
+		{Name: "a date with an offset", Header: dated("Mon, 02 Jan 2006 15:04:05 +0000"), Want: 5 * time.Second},
+		{Name: "a date in UTC", Header: dated("Mon, 02 Jan 2006 15:04:05 UTC"), Want: 5 * time.Second},
+		{Name: "a date of RFC 3339", Header: dated(time.RFC3339), Want: 5 * time.Second},
+		{Name: "two lines that a proxy joined", Header: []string{"Retry-After", "2, 3"}, Want: 3 * time.Second},
+		{Name: "a member of the body", Body: `{"error":{"message":"limited","retry_after":42}}`, Want: 42 * time.Second},
+		{Name: "a reset in the body", Body: `{"error":{"type":"usage_limit_reached","resets_in_seconds":42}}`, Want: 42 * time.Second},
+		{Name: "a sentence in Chinese", Body: `{"error":{"message":"请求频率过高，请在 42 秒后重试"}}`, Want: 42 * time.Second},
 		{Name: "the time remaining", Header: []string{"X-Ratelimit-Timeremaining", "7"}, Want: 7 * time.Second},
 		{Name: "only in the text", Body: text, Want: 33 * time.Second},
 		{Name: "longer in the text", Header: []string{"Retry-After", "1"}, Body: text, Want: 33 * time.Second},

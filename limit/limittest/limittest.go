@@ -132,8 +132,9 @@ func (s *script) must(ok bool, format string, args ...any) {
 }
 
 func (s *script) limiter(o limit.Options) ledger {
+	start := time.Now() // before: what is earned while it opens is earned
 	l := s.open(o)
-	s.start = time.Now()
+	s.start = start
 	return ledger{l}
 }
 

@@ -233,12 +233,14 @@ var scopePromises = []promise{
 		l := s.limiter(tokensPer(limit.PerSecond(100), 10, true))
 		err := l.SetScope("heavy", limit.ScopeOptions{Weight: 3})
 		s.must(err == nil, "%v", err)
+		l.PauseScope("", limit.Pause{For: time.Hour}) // until all stand in the line
 		var light, heavy []*waiter
 		for range 30 {
 			light = append(light, s.waitAs(l, limit.Ask{Cost: tokens(10), Tenant: "light"}, 0))
 			heavy = append(heavy, s.waitAs(l, limit.Ask{Cost: tokens(10), Tenant: "heavy"}, 0))
 		}
 		start := s.since()
+		l.ResumeScope("")
 		s.clock.Sleep(2 * time.Second)
 		n := [2]int{}
 		for i, ws := range [][]*waiter{light, heavy} {
@@ -278,12 +280,14 @@ var scopePromises = []promise{
 
 	{"interactive before batch, and batch gets its floor", func(s *script) {
 		l := s.limiter(tokensPer(limit.PerSecond(100), 10, true))
+		l.PauseScope("", limit.Pause{For: time.Hour})
 		var people, batch []*waiter
 		for range 40 {
 			batch = append(batch, s.waitAs(l, limit.Ask{Cost: tokens(10), Class: limit.Batch}, 0))
 			people = append(people, s.waitAs(l, limit.Ask{Cost: tokens(10)}, 0))
 		}
 		start := s.since()
+		l.ResumeScope("")
 		s.clock.Sleep(3 * time.Second)
 		n := [2]int{}
 		for i, ws := range [][]*waiter{people, batch} {

@@ -2,6 +2,64 @@ package main
 
 import "strings"
 
+// questions are what people ask a model in a line.
+func questions() []string {
+	return strings.Split(strings.TrimSpace(questionTexts), "\n")
+}
+
+const questionTexts = `
+Hi
+Hello!
+hey, are you there?
+Thanks, that helped.
+What is the capital of Peru?
+What's 17 + 25?
+Tell me a joke about cats.
+Write a haiku about autumn rain.
+Summarize this in one sentence.
+Translate "good morning" into French.
+You are a helpful assistant.
+You are a terse assistant. Answer in at most ten words.
+How do I reverse a list in Python?
+What's the weather like in Oslo right now?
+Explain photosynthesis to a five-year-old.
+Give me three names for a coffee shop.
+Who wrote The Brothers Karamazov?
+Is 91 a prime number?
+Fix the bug in this function, please.
+Name two rivers in Africa
+Say this is a test
+What can you see in this picture?
+Continue.
+Describe the attached document in a few words.
+Remember that my favourite colour is green.
+What did I just ask you?
+Count from 1 to 5
+Extract the name and the age: Ann is 31.
+Return only valid JSON.
+Where were you born?
+Use the tool to look up the stock price of ACME.
+What time is it in Tokyo and in Madrid?
+Recommend a science fiction book.
+Why is the sky blue?
+Please answer in German from now on.
+Once upon a time
+List the planets of the solar system in order.
+Can you use emoji in your answer?
+Plan a two-day trip to Lisbon for a family of four.
+What is AI?
+The current temperature is 21 degrees and it is sunny.
+Multiply the result by 3, then add 10.
+Please call me back at noon
+Think step by step.
+Is water wet? yes or no
+How many r's are in strawberry?
+Compare the two candidates and pick one.
+I want to return my order, it arrived broken.
+Who are you and what can you do for me today?
+Classify the sentiment of this review: "Great value, slow delivery."
+`
+
 // chats returns the pieces of everyday writing: letters, questions and small
 // talk, written for this corpus, because nothing of the kind under a fitting licence is
 // in the packages. The declaration and the handbook are both formal, and formal words are

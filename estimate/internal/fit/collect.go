@@ -31,7 +31,13 @@ func collect(args []string) error {
 		return err
 	}
 	var all []corpus.Piece
+	seen := map[string]bool{}
 	add := func(source, kind string, cut [][]byte, keep int) {
+		cut = slices.DeleteFunc(cut, func(t []byte) bool { // packages have copies of the same file
+			again := seen[string(t)]
+			seen[string(t)] = true
+			return again
+		})
 		for i, t := range spread(cut, keep) {
 			all = append(all, corpus.Piece{Source: source, Kind: kind, Held: i%2 == 1, Text: t})
 		}
@@ -67,7 +73,7 @@ func collect(args []string) error {
 			if err != nil {
 				return err
 			}
-			cut := spread(cutLines(lines, 550), *pieces*3/2)
+			cut := spread(cutLines(lines, 550), *pieces*5/2)
 			for i := range cut {
 				switch i / 2 % 3 {
 				case 1:
@@ -94,7 +100,7 @@ func collect(args []string) error {
 				}
 				cut = append(cut, cutLines(strings.Split(string(b), "\n"), 600)...)
 			}
-			add(filepath.Base(filepath.Dir(d)), filepath.Base(d), cut, *pieces)
+			add(filepath.Base(filepath.Dir(d)), filepath.Base(d), cut, *pieces*4)
 		}
 	}
 	if *code != "" {
@@ -127,6 +133,11 @@ func collect(args []string) error {
 		}
 		add("chat", lang, cut, 0)
 	}
+	var lines [][]byte
+	for _, q := range questions() {
+		lines = append(lines, []byte(q))
+	}
+	add("questions", "en", lines, 0)
 	for _, d := range generated() {
 		add("data", d.kind, d.pieces, 0)
 	}

@@ -43,8 +43,11 @@ func count(pieces []corpus.Piece) error {
 	}
 	for i := range pieces {
 		s := string(pieces[i].Text)
-		pieces[i].O200k = int64(len(o.EncodeOrdinary(s)))
-		pieces[i].CL100k = int64(len(c.EncodeOrdinary(s)))
+		if pieces[i].Tokens == nil {
+			pieces[i].Tokens = map[string]int64{}
+		}
+		pieces[i].Tokens["o200k"] = int64(len(o.EncodeOrdinary(s)))
+		pieces[i].Tokens["cl100k"] = int64(len(c.EncodeOrdinary(s)))
 	}
 	return nil
 }

@@ -12,18 +12,20 @@ import (
 // estimate computes; a test holds the two together.
 type feature struct {
 	kind kind
-	a, b int // ascii: the byte; meet: the two classes; wide: the first code point
+	a, b int // ascii: the byte; meet: the two classes; wide: the first code point; bigram: the two bytes
 }
 
 type kind uint8
 
 const (
 	ascii    kind = iota // one ASCII character, not a digit
-	repeated             // a blank after a blank (a = 0), a line end after a line end (1), a mark after the same mark (2)
+	repeated             // a blank after a blank (a = 0), a line end after a line end (1), a mark after the same mark (2), and after two of the same (3)
 	run                  // two or more blanks in a row, once
 	digit                // first digit of a group of three (a = 0), the others (1)
 	meet                 // a character of one class after one of another
 	wide                 // the code points from a that share a weight
+	box                  // a box-drawing or block character after the same one (a = 0), and after two of the same (1); b: its block of 64
+	bigram               // an ASCII character after another, beside what both classes say
 )
 
 // Classes of characters, as in package estimate.
@@ -63,9 +65,12 @@ func classOf(r rune) int {
 func features(text []byte) map[feature]int {
 	f := map[feature]int{}
 	last, before, digits, blanks := rune('\n'), line, 0, 0
+	older := rune(-1) // before last
 	for _, r := range string(text) {
 		c := classOf(r)
 		switch {
+		case c == high && r == last && isBox(r):
+			f[feature{kind: box, a: third(older, r), b: int(r-0x2500) / 64}]++
 		case c == high:
 			f[feature{kind: wide, a: int(blockOf(r))}]++
 		case c == number && digits%3 == 0:
@@ -77,9 +82,12 @@ func features(text []byte) map[feature]int {
 		case c == before && c == line:
 			f[feature{kind: repeated, a: 1}]++
 		case r == last && c == punct:
-			f[feature{kind: repeated, a: 2}]++
+			f[feature{kind: repeated, a: 2 + third(older, r)}]++
 		default:
 			f[feature{kind: ascii, a: int(r)}]++
+			if isBigram(last, r) {
+				f[feature{kind: bigram, a: int(last), b: int(r)}]++
+			}
 		}
 		if c != before {
 			f[feature{kind: meet, a: before, b: c}]++
@@ -93,15 +101,31 @@ func features(text []byte) map[feature]int {
 				f[feature{kind: run}]++
 			}
 		}
-		last, before = r, c
+		older, last, before = last, r, c
 	}
 	return f
 }
 
+func third(older, r rune) int {
+	if older == r {
+		return 1
+	}
+	return 0
+}
+
+// isBox reports whether a row of r is drawn, not written.
+func isBox(r rune) bool { return r >= 0x2500 && r <= 0x25bf } // three blocks of 64
+
+// isBigram reports whether two characters that follow one another have a weight of
+// their own: two that are printed, and the second no digit.
+func isBigram(a, b rune) bool {
+	return a >= ' ' && a < 0x7f && b >= ' ' && b < 0x7f && classOf(b) != number
+}
+
 // wholeScripts have so many characters that a text shows each of them too
-// rarely to learn from; they get one weight: Kana, Han, Hangul, the rarer Han. The
+// rarely to learn from; they get one weight: Kana, Hangul, the rarer Han. The
 // ends are those of blocks.
-var wholeScripts = [][2]rune{{0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xac00, 0xd7ff}, {0x20000, 0x3ffff}}
+var wholeScripts = [][2]rune{{0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0xac00, 0xd7ff}, {0x20000, 0x3ffff}}
 
 // blockOf returns the first code point of those that share r's weight: r itself
 // below U+0800, else as far as the first two bytes of UTF-8 tell, or the

@@ -24,7 +24,7 @@ func readCorpus(t *testing.T) []corpus.Piece {
 // gives, so neither can be edited nor go stale.
 func TestCommittedFilesAreReproducible(t *testing.T) {
 	pieces := readCorpus(t)
-	fit := fitAll(pieces, "")
+	fit := fitAll(pieces, "", families)
 	src, err := tableSource(fit)
 	if err != nil {
 		t.Fatal(err)
@@ -66,12 +66,17 @@ func TestStoredCountsAreExact(t *testing.T) {
 		}
 	}
 	again := append([]corpus.Piece(nil), sample...)
+	for i := range again {
+		again[i].Tokens = nil
+	}
 	if err := count(again); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range sample {
-		if a := again[i]; a.O200k != p.O200k || a.CL100k != p.CL100k {
-			t.Errorf("%s %s: stored %d and %d, counted %d and %d", p.Source, p.Kind, p.O200k, p.CL100k, a.O200k, a.CL100k)
+		for _, name := range []string{"o200k", "cl100k"} {
+			if a := again[i].Tokens[name]; a != p.Tokens[name] {
+				t.Errorf("%s %s: %d stored for %s, counted %d", p.Source, p.Kind, p.Tokens[name], name, a)
+			}
 		}
 	}
 	if len(sample) == 0 {
@@ -79,7 +84,7 @@ func TestStoredCountsAreExact(t *testing.T) {
 	}
 }
 
-func TestPiecesOfBothHalves(t *testing.T) {
+func TestEveryKindHasPiecesInBothHalves(t *testing.T) {
 	fit, held := map[string]int{}, map[string]int{}
 	text := map[string]bool{}
 	for _, p := range readCorpus(t) {
@@ -124,9 +129,9 @@ func TestEveryCharacterCosts(t *testing.T) {
 	}
 }
 
-// B074: dense digits are undercounted. Arrays of 2,000 numbers of every usual
+// Dense digits are undercounted. Arrays of 2,000 numbers of every usual
 // length and form are counted with the vocabularies.
-func TestB074_DenseDigits(t *testing.T) {
+func TestDenseDigitsAreNotUndercounted(t *testing.T) {
 	var pieces []corpus.Piece
 	r := rand.New(rand.NewPCG(20, 74))
 	for _, sep := range []string{",", ", ", ",\n  "} {
@@ -150,7 +155,7 @@ func TestB074_DenseDigits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range pieces {
-		for _, f := range families {
+		for _, f := range families[:2] { // those that are counted here
 			e := byWeights(f.family, p.Text)/exact(f.family, p) - 1
 			t.Logf("%s: %s: %+.1f %%", f.name, p.Kind, 100*e)
 			if e < -0.25 || e > 0.5 {

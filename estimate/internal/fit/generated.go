@@ -126,6 +126,79 @@ func generated() []generatedKind {
 		{"rule-lines", "\n", func() string {
 			return strings.Repeat(pick("-", "=", "*", "#", "_", "─", "~", "."), 4+r.IntN(70)) + strings.Repeat("\n", r.IntN(3)) + strings.Repeat(pick(" ", "\t"), r.IntN(30)) + word()
 		}},
+		// What agents send: definitions of tools, drawings, listings, traces, ids.
+		{"tool-schema", ",", func() string { return toolSchema(r, word, ":", ",") }},
+		{"tool-schema-spaced", ", ", func() string { return toolSchema(r, word, ": ", ", ") }},
+		{"box-table", "\n", func() string { return boxTable(r, word) }},
+		{"box-lines", "\n", func() string {
+			a, b := 4+r.IntN(30), 3+r.IntN(12)
+			return "╭" + strings.Repeat("─", a) + "╮\n│ " + word() + " " + word() + strings.Repeat(" ", b) + "│\n╰" + strings.Repeat("─", a) + "╯"
+		}},
+		{"tree", "\n", func() string {
+			return strings.Repeat("│   ", r.IntN(4)) + pick("├── ", "├── ", "└── ") + word() + pick("", "_"+word(), "-"+word()) + pick("/", ".go", ".py", ".ts", ".md", ".json", ".yaml", "")
+		}},
+		{"bars", "\n", func() string {
+			n := r.IntN(40)
+			return fmt.Sprintf("%-10s %s%s %d%%", word(), strings.Repeat(pick("█", "█", "█", "▓"), n), strings.Repeat(pick("░", " "), 40-n), n*100/40)
+		}},
+		{"markdown-rows", "\n", func() string {
+			n := 2 + r.IntN(3)
+			head, rule := "|", "|"
+			for range n {
+				head += pick(" ", "") + word() + pick(" ", "") + "|"
+				rule += pick("---", " --- ", ":--", " :---: ", "------") + "|"
+			}
+			return head + "\n" + rule + "\n" + strings.ReplaceAll(head, "a", "e")
+		}},
+		{"gauges", "\n", func() string {
+			n := r.IntN(30)
+			return fmt.Sprintf("%s%-8s %s%s%s %d", pick("", "[", "- "), word(), pick("|", "[", ""), strings.Repeat("█", n)+strings.Repeat(pick(" ", "░", "."), 30-n), pick("|", "]", ""), r.IntN(100))
+		}},
+		{"diff", "\n", func() string {
+			return fmt.Sprintf("diff --git a/%s/%s.go b/%s/%s.go\nindex %x..%x 100644\n--- a/%s/%s.go\n+++ b/%s/%s.go\n@@ -%d,%d +%d,%d @@ func %s(%s int) {\n \t%s := %s()\n-\treturn %s.%s(%s)\n+\tif err := %s.%s(%s); err != nil {\n+\t\treturn err\n+\t}",
+				word(), word(), word(), word(), raw(4), raw(4), word(), word(), word(), word(), r.IntN(900), r.IntN(30), r.IntN(900), r.IntN(30), word(), word(), word(), word(), word(), word(), word(), word(), word(), word())
+		}},
+		{"stack-trace", "\n", func() string {
+			switch r.IntN(3) {
+			case 0:
+				return fmt.Sprintf("  File \"/usr/lib/python3.%d/site-packages/%s/%s.py\", line %d, in %s_%s\n    return self.%s(%s, *args, **kwargs)", 8+r.IntN(6), word(), word(), r.IntN(2000), word(), word(), word(), word())
+			case 1:
+				return fmt.Sprintf("\tat com.%s.%s.%s%s.%s(%s%s.java:%d)", word(), word(), capital(word()), capital(word()), word(), capital(word()), capital(word()), r.IntN(2000))
+			}
+			return fmt.Sprintf("%s/%s.(*%s).%s(0xc000%06x, {0x%x, 0x%x})\n\t/home/user/src/%s/%s.go:%d +0x%x", word(), word(), capital(word()), capital(word()), r.IntN(1<<24), r.IntN(1<<20), r.IntN(64), word(), word(), r.IntN(2000), r.IntN(4096))
+		}},
+		{"ids", "\n", func() string {
+			return pick("call_", "toolu_01", "msg_", "req_", "sk-", "usr_", "chatcmpl-") + alphanumeric(r, 20+r.IntN(8)) + pick("", " "+word(), ": "+word()+" "+word())
+		}},
+		{"passwords", "\n", func() string {
+			b := make([]byte, 12+r.IntN(20))
+			for i := range b {
+				b[i] = byte('!' + r.IntN(94))
+			}
+			return string(b)
+		}},
+		{"dna", "\n", func() string {
+			b := make([]byte, 60)
+			for i := range b {
+				b[i] = "ACGT"[r.IntN(4)]
+			}
+			return string(b)
+		}},
+		{"base64-in-text", " ", func() string {
+			if r.IntN(3) == 0 {
+				return base64.StdEncoding.EncodeToString(raw(20 + r.IntN(60)))
+			}
+			return word() + " " + word() + pick("", ":", ".", ",")
+		}},
+		{"emoji-lists", "\n", func() string {
+			return dataEmoji[r.IntN(len(dataEmoji))] + pick(" ", "  ", " **") + capital(word()) + " " + word() + " " + word() + pick("!", "", " "+dataEmoji[r.IntN(len(dataEmoji))])
+		}},
+		{"constants", "\n", func() string {
+			return strings.ToUpper(word()+"_"+word()+pick("", "_"+word())) + pick("=", " = ", ": ") + pick(fmt.Sprint(r.IntN(1000)), "\""+word()+"\"", word())
+		}},
+		{"html-table", "", func() string {
+			return fmt.Sprintf("<tr class=\"%s-%s\"><td>%s</td><td align=\"right\">%d</td><td><a href=\"/%s/%s?id=%d\">%s %s</a></td></tr>\n", word(), word(), word(), r.IntN(1e5), word(), word(), r.IntN(1e4), word(), word())
+		}},
 		// Scripts without running text above: their characters at random, so
 		// that the weight of the unknown is measured, not supposed.
 		{"scripts-2-bytes", "", letters(0x250, 0x7ff, func(c rune) bool {
@@ -143,7 +216,7 @@ func generated() []generatedKind {
 	var out []generatedKind
 	for _, k := range kinds {
 		g := generatedKind{kind: k.name}
-		for range 4 {
+		for range 6 {
 			var b strings.Builder
 			chars := 0
 			for chars < 450 {
@@ -185,3 +258,75 @@ var dataWords = strings.Fields(`
 var dataEmoji = []string{"😀", "😂", "🤣", "😊", "😍", "🙏", "👍", "👍🏽", "👏🏿", "🎉", "🔥", "💯", "❤️", "💔", "✨", "⭐", "✅", "❌", "⚠️", "🚀", "🤖", "👨‍👩‍👧‍👦", "👩‍💻", "🏳️‍🌈", "🇩🇪", "🇯🇵", "🇧🇷", "🇺🇸", "🍕", "🍺", "☕", "🐶", "🐱", "🦊", "🌍", "🌧️", "☀️", "⚽", "🏀", "🎵", "📌", "📈", "📎", "💡", "🔒", "🕒", "1️⃣", "🥳", "🥲", "🫠", "🧑🏻‍🚀", "🛠️", "🗑️", "🤷‍♀️", "🙈", "💀"}
 
 var dataSymbols = []rune("─│┌┐└┘├┤┬┴┼═║╔╗╚╝█▓▒░■□▪●○◆◇★☆✓✗✔✖→←↑↓↔⇒⇔∀∃∈∉∑∏∫√∞≈≠≤≥±×÷∂∇∆αβγδεθλμπρσφψωΩΣΔ°²³¹½¼€£¥©®™…–—“”‘’„«»‹›•‣†‡§¶ℝℕℤℚ∪∩⊂⊆⟨⟩⌘⌥⇧⏎")
+
+// toolSchema makes the definition of a tool, written with these marks after names and
+// between members.
+func toolSchema(r *rand.Rand, word func() string, colon, comma string) string {
+	phrase := func() string {
+		s := []string{capital(word())}
+		for range 2 + r.IntN(9) {
+			s = append(s, []string{word(), word(), "the", "of", "to", "for"}[r.IntN(6)])
+		}
+		return strings.Join(s, " ")
+	}
+	var props, required []string
+	for range 1 + r.IntN(4) {
+		name := word() + []string{"", "_" + word(), "_id"}[r.IntN(3)]
+		p := fmt.Sprintf(`"%s"%s{"type"%s"%s"%s"description"%s"%s"`, name, colon, colon, []string{"string", "string", "integer", "boolean"}[r.IntN(4)], comma, colon, phrase())
+		if r.IntN(4) == 0 {
+			p += fmt.Sprintf(`%s"enum"%s["%s"%s"%s"]`, comma, colon, word(), comma, word())
+		}
+		props = append(props, p+"}")
+		required = append(required, `"`+name+`"`)
+	}
+	s := fmt.Sprintf(`"name"%s"%s_%s"%s"description"%s"%s"%s`, colon, word(), word(), comma, colon, phrase(), comma)
+	schema := fmt.Sprintf(`{"type"%s"object"%s"properties"%s{%s}%s"required"%s[%s]`, colon, comma, colon, strings.Join(props, comma), comma, colon, strings.Join(required, comma))
+	if r.IntN(2) == 0 {
+		schema += fmt.Sprintf(`%s"additionalProperties"%sfalse`, comma, colon)
+	}
+	switch r.IntN(3) {
+	case 0:
+		return "{" + s + `"input_schema"` + colon + schema + "}}"
+	case 1:
+		return "{" + s + `"parameters"` + colon + schema + "}}"
+	}
+	return `{"type"` + colon + `"function"` + comma + `"function"` + colon + "{" + s + `"parameters"` + colon + schema + "}}}"
+}
+
+// boxTable draws a small table.
+func boxTable(r *rand.Rand, word func() string) string {
+	style := []string{"┌─┬┐│├┼┤└┴┘", "╔═╦╗║╠╬╣╚╩╝"}[r.IntN(2)]
+	c := []rune(style)
+	cols, width := 2+r.IntN(3), 6+r.IntN(10)
+	rule := func(left, mid, right rune) string {
+		s := string(left)
+		for i := range cols {
+			if i > 0 {
+				s += string(mid)
+			}
+			s += strings.Repeat(string(c[1]), width)
+		}
+		return s + string(right)
+	}
+	row := func() string {
+		s := string(c[4])
+		for range cols {
+			cell := word()
+			if r.IntN(2) == 0 {
+				cell = fmt.Sprint(r.IntN(100000))
+			}
+			s += fmt.Sprintf(" %-*.*s", width-1, width-1, cell) + string(c[4])
+		}
+		return s
+	}
+	return strings.Join([]string{rule(c[0], c[2], c[3]), row(), rule(c[5], c[6], c[7]), row(), row(), rule(c[8], c[9], c[10])}, "\n")
+}
+
+func alphanumeric(r *rand.Rand, n int) string {
+	const set = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = set[r.IntN(len(set))]
+	}
+	return string(b)
+}

@@ -2,6 +2,7 @@
 //
 //	fit collect ...   cut the corpora out of unpacked packages, with exact counts
 //	fit weights       fit the weights to the fit half of the corpus, write weights_table.go
+//	fit texts, merge  write the texts for counts.mjs, and read its counts
 //	fit errors        measure the weights on the held-out half, write ERRORS.md
 //
 // "go generate" in package estimate runs the last two. They read the exact
@@ -10,6 +11,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -46,11 +48,31 @@ func command(args []string) error {
 	}
 	switch verb {
 	case "weights":
-		src, err := tableSource(fitAll(pieces, *without))
+		src, err := tableSource(fitAll(pieces, *without, families))
 		if err != nil {
 			return err
 		}
 		return os.WriteFile(*out, src, 0o644)
+	case "texts": // for the tokenizers of other makers, which are no Go
+		f, err := os.Create(*out)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		for _, p := range pieces {
+			if err := json.NewEncoder(f).Encode([]byte(p.Text)); err != nil { // base64: not all is UTF-8
+				return err
+			}
+		}
+		return f.Close()
+	case "unseen":
+		doc, err := unseen(*other)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(*out, doc, 0o644)
+	case "merge":
+		return merge(*dir, pieces, *other)
 	case "errors":
 		doc, err := errorsDoc(pieces)
 		if err != nil {
@@ -66,4 +88,21 @@ func command(args []string) error {
 		return os.WriteFile(*out, doc, 0o644)
 	}
 	return fmt.Errorf("unknown command %q", verb)
+}
+
+// merge adds counts of other vocabularies to the corpus: a file with a line of JSON for
+// each piece, an object of counts by name.
+func merge(dir string, pieces []corpus.Piece, counts string) error {
+	f, err := os.Open(counts)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d := json.NewDecoder(f)
+	for i := range pieces {
+		if err := d.Decode(&pieces[i].Tokens); err != nil { // beside those that are there
+			return fmt.Errorf("%s: piece %d: %w", counts, i, err)
+		}
+	}
+	return corpus.Write(dir, pieces)
 }

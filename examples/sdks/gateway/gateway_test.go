@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/limit"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/transport"
 )

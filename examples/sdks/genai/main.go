@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 	"google.golang.org/genai"
 )

@@ -13,7 +13,7 @@ import (
 	"os"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 )
 

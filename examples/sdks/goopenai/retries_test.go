@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/openai"
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 )
 

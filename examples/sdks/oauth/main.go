@@ -14,7 +14,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 	"golang.org/x/oauth2/clientcredentials"
 )

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"

@@ -13,7 +13,7 @@ import (
 	"os"
 
 	"github.com/ollama/ollama/api"
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 )
 

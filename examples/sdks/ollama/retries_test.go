@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/ollama/ollama/api"
-	"github.com/tripmeter/tripmeter/examples/sdks/internal/box"
+	"github.com/tripmeter/tripmeter/examples/internal/box"
 	"github.com/tripmeter/tripmeter/transport"
 )
 

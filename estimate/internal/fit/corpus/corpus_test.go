@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-func TestFormatAndParse(t *testing.T) {
+func TestWhatIsWrittenIsRead(t *testing.T) {
 	want := []Piece{
-		{Source: "udhr", Kind: "deu", Text: []byte("Alle Menschen\n%% sind frei\n"), O200k: 7, CL100k: 8},
-		{Source: "data", Kind: "hex", Held: true, Text: []byte("\x00\xff\r\n"), O200k: 3, CL100k: 3},
-		{Source: "code", Kind: "go", Text: []byte{}, O200k: 0, CL100k: 0},
+		{Source: "udhr", Kind: "deu", Text: []byte("Alle Menschen\n%% sind frei\n"), Tokens: map[string]int64{"o200k": 7, "cl100k": 8}},
+		{Source: "data", Kind: "hex", Held: true, Text: []byte("\x00\xff\r\n"), Tokens: map[string]int64{"o200k": 3, "cl100k": 3}},
+		{Source: "code", Kind: "go", Text: []byte{}, Tokens: map[string]int64{}},
 	}
 	file := Format(want)
 	got, err := Parse(file)

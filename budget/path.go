@@ -1,0 +1,183 @@
+package budget
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+)
+
+// A Path is what a call takes from: the scope of all calls, the account, and the
+// model if the call names one. [Budget.Path] finds it. All of them grant in one
+// decision.
+//
+// It may be used by any number of goroutines.
+type Path struct {
+	budget  *Budget
+	names   []string // in the ledger, outermost first, without the root
+	scopes  []*Scope // outermost first, the root included
+	account *Scope
+	inner   *Scope // the last of scopes: what an answer speaks of unless it says otherwise
+	adopted atomic.Bool
+}
+
+// Scopes are the names of the path in the ledger, outermost first, without the
+// root. The slice must not be changed.
+func (p *Path) Scopes() []string { return p.names }
+
+// Adopted reports whether the path has the profile of its provider.
+func (p *Path) Adopted() bool { return p.adopted.Load() }
+
+// Adopt gives the scopes of the path the profile of their provider, except those
+// that have one. It reports whether the account had none.
+func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
+	if p.Adopted() {
+		return false
+	}
+	for _, s := range p.scopes {
+		if s == p.account {
+			first = s.Adopt(now, pr)
+			pr = *s.profile // of another that was first
+			continue
+		}
+		s.Adopt(now, pr)
+	}
+	p.adopted.Store(true)
+	return first
+}
+
+// start makes sure that the account has what was configured for it, also if nobody
+// knows its provider.
+func (p *Path) start() {
+	if !p.Adopted() {
+		p.account.mu.Lock()
+		p.account.start()
+		p.account.mu.Unlock()
+	}
+}
+
+// Profile is that of the account, the zero Profile before [Path.Adopt].
+func (p *Path) Profile() *profile.Profile { return p.account.profile }
+
+// ask, use and admitted note the same for every scope of the path.
+func (p *Path) ask(now time.Time, c limit.Cost) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.ask(now, c)
+		}
+	}
+}
+
+func (p *Path) use(now time.Time, c limit.Cost) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.use(now, c)
+		}
+	}
+}
+
+func (p *Path) admitted(now, sent time.Time) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.admitted(now, sent)
+		}
+	}
+}
+
+// learn takes in what the header of an answer says of limits at now. It returns
+// what is left, and the limits that changed. own is what the provider charged the
+// attempt on arrival, zero if it refused it. m are the marks of an attempt that was
+// not refused, or nil. Nothing here raises credit; the
+// caller hands the readings to Reservation.LowerIn.
+func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
+	swapped := swapped(i)
+	visit(i, p.account.shape.tokens, func(u limit.Unit, q headers.Quota) {
+		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
+			return
+		}
+		window := p.window(u, q, i.Unnamed && u == limit.Requests)
+		if window == 0 {
+			return
+		}
+		r, ch := p.place(u, q, window).learn(now, u, q, window, own, m)
+		if r.scope != nil {
+			left = append(left, r)
+		}
+		changes = append(changes, ch...)
+	})
+	return left, changes
+}
+
+// place is the scope that a quota speaks of. In this order:
+//
+//   - the innermost scope, if it has a limit of that unit and window
+//   - the scope for which a limit of that size is configured
+//   - for a quota without a limit, the innermost scope that has one
+//   - the innermost scope
+func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope {
+	if p.inner.has(u, window, 0) {
+		return p.inner
+	}
+	for i := len(p.scopes) - 2; i >= 0; i-- {
+		switch s := p.scopes[i]; {
+		case !s.some.Load():
+		case q.Limit.OK && s.has(u, window, q.Limit.N), !q.Limit.OK && s.has(u, window, 0):
+			return s
+		}
+	}
+	return p.inner
+}
+
+// has reports whether a scope of the path has a limit of that unit and window.
+func (p *Path) has(u limit.Unit, window time.Duration) bool {
+	for _, s := range p.scopes {
+		if s.some.Load() && s.has(u, window, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// mirror gives the innermost scope limits like those that are configured further
+// out, before it is paused or drained. Whether a refusal speaks of the limit that
+// the user configured for all, or of one of the model that nothing has shown yet,
+// nobody says. If it takes from the model's own copy, the other models go on. It
+// returns the copies that are new.
+func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
+	for _, s := range p.scopes[:len(p.scopes)-1] {
+		if s.shared || !s.some.Load() {
+			continue
+		}
+		for _, d := range s.configuredDims() {
+			if p.inner.mirror(now, d) {
+				copied = append(copied, d.limit)
+			}
+		}
+	}
+	return copied
+}
+
+// pause holds the calls of the innermost scope for d. What a pause empties is
+// emptied also where it is copied only now.
+func (p *Path) pause(now time.Time, d time.Duration) {
+	p.inner.pause(now, d, named(d))
+	d = min(d, p.inner.maxPause)
+	for _, l := range p.mirror(now) {
+		if l.Rate.Window <= time.Minute {
+			p.inner.ledger.DrainScope(p.inner.name, l.Name, part(l.Unit, limit.Cost{Requests: 1}), d)
+		}
+	}
+}
+
+// silence notes for every scope of the path that a model has answered; see
+// [Scope.silence].
+func (p *Path) silence(now, sent time.Time) (changes []change) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			changes = append(changes, s.silence(now, sent)...)
+		}
+	}
+	return changes
+}

@@ -1,0 +1,315 @@
+package batch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/internal/batchfile"
+)
+
+var (
+	errInUse   = errors.New("another process is writing it; wait for that one, or name another file")
+	errNoLocks = errors.New("this file system has no locks")
+)
+
+// syncEvery is how much work a power cut can cost: lines are on the disk that
+// long after they were written, at the latest.
+const syncEvery = time.Second
+
+// answers writes an output, a line at a time. Methods but sync are called from
+// one goroutine.
+type answers struct {
+	name string
+	w    io.Writer
+	f    *os.File // nil: standard output, a pipe or a device
+	size int64    // of f, whole lines
+
+	mu    sync.Mutex // guards below
+	dirty bool
+	err   error // the first of writing; ends the job
+}
+
+// found is what an output held before this run.
+type found struct {
+	lines    int64 // answers
+	failed   int64 // of them, without a 2xx
+	practice bool  // there are answers that were made with -practice
+	box      bool  // there are answers of package providertest, by their request id
+	real     bool  // there are answers without -practice
+	cut      int64 // bytes of a torn end that were removed
+	noLocks  bool
+}
+
+// open opens an output for appending, takes it for this process, and reads what
+// it holds into done. With retryFailed, lines without a 2xx are taken out, so
+// that their requests are sent again.
+func open(name string, stdout io.Writer, done *ids, retryFailed bool) (*answers, found, error) {
+	var was found
+	if name == "-" {
+		return &answers{name: "standard output", w: stdout}, was, nil
+	}
+	if i, err := os.Stat(name); err == nil && !i.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0) // holds nothing to go on from
+		return &answers{name: name, w: f}, was, err
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, was, err
+	}
+	a := &answers{name: name, w: f, f: f}
+	if err = lock(f); errors.Is(err, errNoLocks) {
+		was.noLocks, err = true, nil
+	}
+	if err == nil {
+		var failed bool
+		failed, err = a.resume(done, &was, retryFailed)
+		if err == nil && failed {
+			err = a.dropFailed(&was)
+		}
+	}
+	if err != nil {
+		a.f.Close()
+		return nil, was, fmt.Errorf("%s: %w", name, err)
+	}
+	return a, was, nil
+}
+
+// The ids of lines begin with one of these, and the request ids of package
+// providertest with boxID.
+const (
+	realID     = "batch_req_"
+	practiceID = "practice_req_"
+	boxID      = "req_box"
+)
+
+// resume reads the lines of the file and cuts off what a crash or a power cut
+// has left behind the last whole one.
+func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, err error) {
+	in := batchfile.NewLines(a.f)
+	tail, tailLine := int64(-1), 0 // where what is no line begins
+	var torn []byte
+	for n := 1; ; n++ {
+		start := in.At()
+		line, long, err := in.Next()
+		if err != nil && err != io.EOF {
+			return false, err
+		}
+		line = bytes.Trim(line, "\x00")
+		h, ok := batchfile.ParseHead(line, long)
+		switch {
+		case len(bytes.TrimSpace(line)) == 0 && in.At()-start <= 2:
+			// an empty line, or the end
+		case !ok || long && err == io.EOF:
+			if tail < 0 {
+				tail, tailLine, torn = start, n, append(torn, line[:min(len(line), 64)]...)
+			}
+		case tail >= 0:
+			return false, fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+		default:
+			was.lines++
+			was.box = was.box || strings.HasPrefix(h.RequestID, boxID)
+			if strings.HasPrefix(h.ID, practiceID) {
+				was.practice = true
+			} else if h.Status != 0 {
+				was.real = true
+			}
+			if h.Status/100 != 2 {
+				was.failed++
+				if retryFailed {
+					failed = true
+					break
+				}
+			}
+			if h.CustomID != "" {
+				done.mark(h.CustomID, answered)
+			} else {
+				done.mark(lineKey(h.ID), answered)
+			}
+			if err == io.EOF { // whole, but for its newline
+				if _, err := a.f.Write([]byte("\n")); err != nil {
+					return false, err
+				}
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	if tail >= 0 {
+		if !ours(torn) {
+			return false, fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+		}
+		was.cut = in.At() - tail
+		if err := a.f.Truncate(tail); err != nil {
+			return false, err
+		}
+	}
+	i, err := a.f.Stat()
+	if err == nil {
+		a.size = i.Size()
+	}
+	return failed, err
+}
+
+// lineKey is how a line without a custom_id is known. No custom_id of a request
+// begins with a zero byte and "line".
+func lineKey(id string) string { return "\x00line " + id }
+
+// ours reports whether a torn end is the beginning of a line of ours, or of
+// zeros, which a power cut leaves.
+func ours(torn []byte) bool {
+	torn, _, _ = bytes.Cut(torn, []byte{0})
+	for _, id := range []string{realID, practiceID} {
+		begin := []byte(`{"id":"` + id)
+		if n := min(len(torn), len(begin)); bytes.Equal(torn[:n], begin[:n]) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropFailed writes the file anew without the lines that have no 2xx. The new
+// one takes the old one's place when it is whole and on the disk.
+func (a *answers) dropFailed(was *found) error {
+	if _, err := a.f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	kept, err := os.CreateTemp(filepath.Dir(a.name), filepath.Base(a.name)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	err = func() error {
+		in := batchfile.NewLines(a.f)
+		for {
+			start := in.At()
+			line, long, err := in.Next()
+			if err != nil && err != io.EOF {
+				return err
+			}
+			if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.Status/100 == 2 {
+				// Copied from the file, as of a long line only a part is here.
+				if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
+					return err
+				}
+			}
+			if err == io.EOF {
+				break
+			}
+		}
+		i, err := a.f.Stat()
+		if err == nil {
+			err = kept.Chmod(i.Mode())
+		}
+		if err == nil {
+			err = kept.Sync()
+		}
+		if err == nil {
+			err = kept.Close()
+		}
+		return err
+	}()
+	var next *os.File
+	if err == nil {
+		next, err = os.OpenFile(kept.Name(), os.O_RDWR|os.O_APPEND, 0)
+	}
+	if err == nil {
+		if err = lock(next); errors.Is(err, errNoLocks) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = os.Rename(kept.Name(), a.name)
+	}
+	if err != nil {
+		kept.Close()
+		os.Remove(kept.Name())
+		return err
+	}
+	i, err := next.Stat()
+	if err != nil {
+		return err
+	}
+	a.f.Close()
+	a.f, a.w, a.size = next, next, i.Size()
+	was.lines -= was.failed
+	return nil
+}
+
+// write adds a line, whole or not at all. The first error is kept.
+func (a *answers) write(v batchfile.Answer) error {
+	line, err := batchfile.Encode(v)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return a.err
+	}
+	if err == nil {
+		_, err = a.w.Write(line)
+	}
+	if err != nil {
+		a.err = err
+		if a.f != nil { // half a line, on a full disk
+			a.f.Truncate(a.size)
+		}
+		return err
+	}
+	a.size += int64(len(line))
+	a.dirty = a.f != nil
+	return nil
+}
+
+// sync brings what was written to the disk.
+func (a *answers) sync() {
+	a.mu.Lock()
+	dirty := a.dirty
+	a.dirty = false
+	a.mu.Unlock()
+	if dirty {
+		if err := a.f.Sync(); err != nil {
+			a.mu.Lock()
+			a.err = errors.Join(a.err, err)
+			a.mu.Unlock()
+		}
+	}
+}
+
+// keepSynced calls sync at intervals until the returned function is called.
+func (a *answers) keepSynced() (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(syncEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				a.sync()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+func (a *answers) failed() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// Close brings everything to the disk and gives the file back.
+func (a *answers) Close() error {
+	if a.f == nil {
+		return nil
+	}
+	a.sync()
+	return errors.Join(a.failed(), a.f.Close())
+}

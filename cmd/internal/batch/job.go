@@ -1,0 +1,670 @@
+package batch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tripmeter/tripmeter/cmd/internal/meter"
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/internal/batchfile"
+	"github.com/tripmeter/tripmeter/retry"
+)
+
+const (
+	// ahead is how many requests stand in the limiter's line at once. The line is
+	// fair, so a few are enough to keep it moving, and the rest of the file stays
+	// on disk.
+	ahead = 64
+	// parked is how many requests of lanes that are held, or that wait to be sent
+	// again, are kept in memory. Above it nothing more is read.
+	parked = 1024
+	// maxAnswer bounds an answer that is kept, in bytes.
+	maxAnswer = 256 << 20
+)
+
+// job sends the requests of a file. Its goroutine run owns all fields but those
+// of sync types; senders report to it through ends.
+type job struct {
+	*config
+	client   *http.Client
+	requests io.Reader
+	out      *answers
+	errs     *answers // nil: everything goes to out
+	done     *ids
+	p        *progress
+	tape     *tape // nil: nothing is recorded
+
+	all      lane // what concerns every model
+	lanes    map[string]*lane
+	queued   int // items in the lanes' queues
+	underWay int
+	waiting  atomic.Int64 // begun and not admitted yet
+	planned  nano         // estimates of what is under way
+	begun    time.Time
+
+	items chan item
+	ends  chan end
+	wake  chan struct{}
+	long  chan order
+
+	flying map[*sending]bool
+	halted bool
+	why    reason
+	last   reason // of the request that was left last
+	left   int64  // requests that were read and got no line
+
+	failedBefore int64 // lines of earlier runs without a 2xx
+}
+
+// reason is why a job ended before the end of its file.
+type reason struct {
+	kind   kind // what did not pass, or withdrawn, or spent
+	detail string
+	held   time.Duration
+}
+
+// item is a line of the input on its way.
+type item struct {
+	line    int
+	request batchfile.Request
+	model   string
+	bad     error
+	skip    bool
+	end     error // io.EOF, or why no more can be read
+
+	tries  int
+	first  time.Time // of the first end that failed
+	before int64     // successes of the lane at that time
+	after  time.Time // not to be sent again before
+	plan   nano      // what it may cost
+}
+
+// end is the end of one sending.
+type end struct {
+	it *item
+	s  *sending
+	o  outcome
+}
+
+// order is a wait that the server orders and that is longer than -max-wait.
+type order struct {
+	model string
+	d     time.Duration
+}
+
+// sending is one request on its way. Its context carries it, so that the
+// meter's hooks find it.
+type sending struct {
+	lane    *lane
+	probe   bool
+	cancel  context.CancelFunc
+	queued  func()      // lets the next request step up behind it
+	granted func()      // it left the line
+	onWire  atomic.Bool // a connection was got for it
+}
+
+type sendingKey struct{}
+
+func sendingOf(r *http.Request) *sending {
+	s, _ := r.Context().Value(sendingKey{}).(*sending)
+	return s
+}
+
+// run sends everything that has no line yet. It reports whether it came to the
+// end of the file with a line for each request.
+func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct{}) (finished bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	j.lanes, j.flying = map[string]*lane{}, map[*sending]bool{}
+	j.items, j.ends, j.wake = make(chan item), make(chan end), make(chan struct{}, 1)
+	j.begun = time.Now()
+	j.all.born = j.begun
+	clock := time.NewTimer(0)
+	defer clock.Stop()
+	over := make(chan struct{})
+	defer close(over)
+	go j.read(over)
+	eof := false
+	for {
+		now := time.Now()
+		j.checkHolds(now)
+		it, retryAt := j.next(now)
+		switch {
+		case j.halted && j.underWay == 0:
+			j.left += int64(j.queued)
+			return false, err
+		case j.halted:
+		case it != nil && j.affordable(it):
+			j.begin(ctx, it)
+			continue
+		case it != nil:
+			j.put(it)
+			if j.underWay == 0 {
+				j.stop(reason{kind: spent})
+				continue
+			}
+			retryAt = time.Time{} // until something under way has ended
+		case eof && j.underWay == 0 && j.queued == 0:
+			if j.left > 0 && j.why.kind == good {
+				j.why = j.last
+			}
+			return j.left == 0, err
+		}
+		var in <-chan item
+		if !eof && !j.halted && it == nil && j.queued < parked && j.room(&j.all, now) > 0 && j.waiting.Load() < ahead && j.underWay < j.inFlight+ahead {
+			in = j.items
+		}
+		var timer <-chan time.Time
+		if !retryAt.IsZero() && !j.halted {
+			clock.Reset(max(0, time.Until(retryAt)))
+			timer = clock.C
+		}
+		select {
+		case got := <-in:
+			if got.end != nil {
+				eof = true
+				if got.end != io.EOF {
+					err = got.end
+					j.stop(reason{kind: withdrawn, detail: "the input cannot be read"})
+				}
+				continue
+			}
+			if werr := j.take(&got); werr != nil && err == nil {
+				err = werr
+				j.stop(reason{kind: withdrawn, detail: "the output cannot be written"})
+			}
+		case e := <-j.ends:
+			if werr := j.ended(e); werr != nil && err == nil {
+				err = werr
+				j.stop(reason{kind: withdrawn, detail: "the output cannot be written"})
+			}
+		case o := <-j.long:
+			l := j.lane(o.model)
+			j.shut(l, tooFast, fmt.Sprintf("the server orders a wait of %v", o.d.Round(time.Second)))
+		case <-j.wake:
+		case <-timer:
+		case <-stop:
+			stop = nil
+			j.p.halting("finishing what is under way; once more stops at once")
+			j.stop(reason{kind: withdrawn})
+		case <-abort:
+			abort = nil
+			cancel()
+		}
+	}
+}
+
+// lane is the lane of a model.
+func (j *job) lane(model string) *lane {
+	l := j.lanes[model]
+	if l == nil {
+		l = &lane{model: model, born: time.Now()}
+		j.lanes[model] = l
+	}
+	return l
+}
+
+// room is how many more requests of a lane may be begun now. Before the first
+// answer, where no limit is configured, one a second goes: nothing else would
+// hold them.
+func (j *job) room(l *lane, now time.Time) int {
+	n := l.room(now)
+	if l.successes == 0 && l.row == 0 && !j.limited(l.model) {
+		n = min(n, 1+int(now.Sub(l.born)/time.Second)-l.underWay)
+	}
+	return n
+}
+
+// next takes the next request that may go now from the queues. If there is
+// none, at is when the first of them may.
+func (j *job) next(now time.Time) (it *item, at time.Time) {
+	if j.halted || j.waiting.Load() >= ahead || j.underWay >= j.inFlight+ahead {
+		return nil, time.Time{}
+	}
+	soonest := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	blind := func(l *lane) time.Time { return l.born.Add(now.Sub(l.born).Truncate(time.Second) + time.Second) }
+	if j.room(&j.all, now) <= 0 {
+		if j.all.held && !j.all.probing {
+			soonest(j.all.next)
+		} else if j.all.successes == 0 {
+			soonest(blind(&j.all))
+		}
+		return nil, at
+	}
+	for _, l := range j.lanes {
+		switch {
+		case len(l.queue) == 0:
+			continue
+		case j.room(l, now) <= 0:
+			if l.held && !l.probing {
+				soonest(l.next)
+			} else if l.successes == 0 {
+				soonest(blind(l))
+			}
+			continue
+		}
+		for _, x := range l.queue {
+			if now.Before(x.after) && !l.held && !j.all.held {
+				soonest(x.after)
+				continue
+			}
+			if it == nil || x.line < it.line {
+				it = x
+			}
+			break
+		}
+	}
+	if it == nil {
+		return nil, at
+	}
+	l := j.lane(it.model)
+	i := slices.Index(l.queue, it)
+	l.queue = slices.Delete(l.queue, i, i+1)
+	j.queued--
+	return it, time.Time{}
+}
+
+// put queues a request.
+func (j *job) put(it *item) {
+	l := j.lane(it.model)
+	l.queue = append(l.queue, it)
+	j.queued++
+}
+
+// checkHolds stops what has been held for longer than -max-wait.
+func (j *job) checkHolds(now time.Time) {
+	if l := &j.all; l.held && !l.probing && now.Sub(l.since) > j.maxWait {
+		j.stop(reason{kind: l.kind, detail: l.detail, held: now.Sub(l.since)})
+	}
+	for _, l := range j.lanes {
+		if l.held && !l.probing && !l.stopped && now.Sub(l.since) > j.maxWait {
+			j.shut(l, l.kind, l.detail)
+		}
+	}
+	holding := &j.all
+	for _, l := range j.lanes {
+		if !holding.held && l.held && !l.stopped {
+			holding = l
+		}
+	}
+	if holding.held {
+		o := outcome{kind: holding.kind, detail: holding.detail}
+		j.p.holding(o.counted()+of(holding.model), holding.next)
+	} else {
+		j.p.holding("", now)
+	}
+}
+
+// shut ends a lane for this run: its requests are left for the next one.
+func (j *job) shut(l *lane, k kind, detail string) {
+	if l.stopped {
+		return
+	}
+	l.stopped, l.kind, l.detail = true, k, detail
+	for s := range j.flying {
+		if s.lane == l && !s.onWire.Load() {
+			s.cancel()
+		}
+	}
+	o := outcome{kind: k, detail: detail}
+	for range l.queue {
+		j.p.left(o)
+	}
+	j.left += int64(len(l.queue))
+	j.queued -= len(l.queue)
+	l.queue = nil
+	name := cmp.Or(l.model, "the file")
+	j.p.say(fmt.Sprintf("%s: nothing more is sent in this run: %s", name, o.counted()))
+	if j.why.kind == good {
+		j.why = reason{kind: k, detail: detail}
+	}
+}
+
+// stop lets go of everything that has no bytes on the wire and begins nothing
+// more.
+func (j *job) stop(why reason) {
+	if j.halted {
+		return
+	}
+	j.halted = true
+	if j.why.kind == good || why.kind != withdrawn {
+		j.why = why
+	}
+	j.p.stopping()
+	for s := range j.flying {
+		if !s.onWire.Load() {
+			s.cancel()
+		}
+	}
+}
+
+// take takes in a line of the input.
+func (j *job) take(it *item) error {
+	switch {
+	case it.bad != nil:
+		j.p.bad(it.line, it.bad)
+		id := j.id(it)
+		if j.done.mark(lineKey(id), answered)&answered != 0 {
+			return nil
+		}
+		return j.write(batchfile.Answer{ID: id, Error: &batchfile.Failure{
+			Code: "invalid_line", Message: fmt.Sprintf("line %d: %v", it.line, it.bad),
+		}})
+	case it.skip:
+		j.p.skipped()
+		return nil
+	}
+	it.model = meter.ModelOf(it.request.Body, it.request.URL)
+	l := j.lane(it.model)
+	if l.stopped {
+		j.left++
+		j.p.left(outcome{kind: l.kind, detail: l.detail})
+		return nil
+	}
+	j.put(it)
+	return nil
+}
+
+// affordable reports whether a request may be begun within -max-cost, with all
+// that is under way.
+func (j *job) affordable(it *item) bool {
+	if j.prices == nil {
+		return true
+	}
+	r := estimate.Inspect(it.request.Body, estimate.Options{Path: it.request.URL})
+	p, _ := j.prices.of(it.model)
+	out := r.OutputCap * r.Choices
+	if expected, ok := j.p.expected(it.model); ok {
+		if expected *= 2 * r.Choices; out == 0 || expected < out {
+			out = expected
+		}
+	} else if out == 0 && r.Kind != "embeddings" {
+		out = estimate.FirstOutput * r.Choices
+	}
+	it.plan = p.cost(r.Input, 0, out)
+	return j.maxCost == 0 || j.p.spent()+j.planned+it.plan <= j.maxCost
+}
+
+// begin sends a request.
+func (j *job) begin(ctx context.Context, it *item) {
+	l := j.lane(it.model)
+	s := &sending{lane: l, probe: l.held || j.all.held}
+	if l.held {
+		l.probing = true
+	}
+	if j.all.held {
+		j.all.probing = true
+	}
+	ctx, s.cancel = context.WithCancel(context.WithValue(meter.WithModel(ctx, it.model), sendingKey{}, s))
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { s.onWire.Store(true) }})
+	queued := make(chan struct{})
+	s.queued = sync.OnceFunc(func() { close(queued) })
+	j.waiting.Add(1)
+	s.granted = sync.OnceFunc(func() {
+		j.waiting.Add(-1)
+		select {
+		case j.wake <- struct{}{}:
+		default:
+		}
+	})
+	j.flying[s] = true
+	l.underWay++
+	j.all.underWay++
+	j.underWay++
+	j.planned += it.plan
+	j.p.begun()
+	go func() {
+		o := j.exchange(ctx, s, it)
+		s.granted()
+		s.queued()
+		j.ends <- end{it, s, o}
+	}()
+	// The next one is not begun before this one is at the line, so that they
+	// stand in the order of the file.
+	<-queued
+}
+
+// ended takes in the end of a sending. The error is that of writing the answer.
+func (j *job) ended(e end) error {
+	now := time.Now()
+	it, l, o := e.it, e.s.lane, e.o
+	e.s.cancel()
+	delete(j.flying, e.s)
+	l.underWay--
+	j.all.underWay--
+	j.underWay--
+	j.planned -= it.plan
+	j.p.ended(o)
+	if e.s.probe {
+		l.probed(now, j.probeEvery)
+		j.all.probed(now, j.probeEvery)
+	}
+
+	row := l
+	if o.kind.everywhere() {
+		row = &j.all
+	} else if o.kind != withdrawn {
+		j.all.passed() // it was reached, and knows the key
+	}
+	switch {
+	case o.kind == good || o.kind == final:
+		j.all.successes++
+		l.successes++
+		l.passed()
+	case o.kind == withdrawn:
+		if j.halted || l.stopped {
+			j.left++
+			if l.stopped {
+				j.p.left(outcome{kind: l.kind, detail: l.detail})
+			}
+			return nil
+		}
+		it.after = now.Add(time.Second)
+		j.put(it) // refused by the meter itself: once more, in turn
+		return nil
+	default:
+		was := row.held
+		if row.failed(now, o.kind, o.detail) {
+			j.trip(row, o, now, was)
+		}
+	}
+	if o.kind.answers() {
+		return j.write(j.line(it, o))
+	}
+	if it.first.IsZero() {
+		it.first, it.before = now, l.successes
+	}
+	if j.halted || l.stopped || !j.again(it, l, row, o, now) {
+		j.left++
+		j.p.left(o)
+		j.last = reason{kind: o.kind, detail: o.detail}
+		return nil
+	}
+	j.put(it)
+	return nil
+}
+
+// trip holds a lane whose row is long enough, or stops it where waiting cannot
+// help.
+func (j *job) trip(row *lane, o outcome, now time.Time, was bool) {
+	switch {
+	case o.kind == noModel:
+		j.shut(row, o.kind, o.detail)
+	case !o.kind.passes():
+		j.stop(reason{kind: o.kind, detail: o.detail})
+	default:
+		row.hold(now, j.probeEvery)
+		if !was {
+			j.p.say(fmt.Sprintf("%s: %d in a row%s; nothing is sent but one try every %v, for at most %v",
+				o.counted(), row.row, of(row.model), j.probeEvery, j.maxWait))
+		}
+	}
+}
+
+func of(model string) string {
+	if model == "" {
+		return ""
+	}
+	return " of " + model
+}
+
+// again decides whether a request is sent once more in this run, and when. A
+// request is given up only if others of its model were answered since it first
+// failed: then it is not the server.
+func (j *job) again(it *item, l, row *lane, o outcome, now time.Time) bool {
+	others := l.successes > it.before
+	switch {
+	case !o.kind.passes():
+		// A row of these ends the job; the request itself may go once more when
+		// somebody has mended it, in the next run.
+		return false
+	case row.held:
+		it.after = now
+		return true
+	case o.kind == tooFast:
+		if others && now.Sub(it.first) > j.maxWait {
+			return false
+		}
+		it.tries++
+	default:
+		it.tries++
+		if it.tries >= j.attempts || o.never {
+			if others || o.never {
+				return false
+			}
+			it.tries = j.attempts - 1
+			row.hold(now, j.probeEvery)
+			j.p.say(fmt.Sprintf("%s%s: sent %d times; one try every %v, for at most %v", o.counted(), of(row.model), j.attempts, j.probeEvery, j.maxWait))
+		}
+	}
+	ceiling := min(retry.DefaultMaxBackoff, retry.DefaultMinBackoff<<min(it.tries, 10))
+	it.after = now.Add(retry.DefaultMinBackoff/2 + rand.N(ceiling))
+	return true
+}
+
+// id is the id of an item's line.
+func (j *job) id(it *item) string {
+	if j.practice {
+		return fmt.Sprint(practiceID, it.line)
+	}
+	return fmt.Sprint(realID, it.line)
+}
+
+// line is the line of the output for an end.
+func (j *job) line(it *item, o outcome) batchfile.Answer {
+	id := it.request.CustomID
+	return batchfile.Answer{ID: j.id(it), CustomID: &id, Response: o.answer, Error: o.failure}
+}
+
+// write writes a line: to the errors, if there are any and it is one.
+func (j *job) write(a batchfile.Answer) error {
+	if j.errs != nil && (a.Response == nil || a.Response.StatusCode/100 != 2) {
+		return j.errs.write(a)
+	}
+	return j.out.write(a)
+}
+
+// settled takes in what a call cost.
+func (j *job) settled(s meter.Settlement) {
+	var cost nano
+	if p, ok := j.prices.of(s.Model); ok {
+		cost = p.cost(s.Input, s.CachedInput, s.Output)
+	}
+	j.p.settled(s, cost)
+}
+
+// read reads the input, on a goroutine of its own since standard input may
+// never say anything.
+func (j *job) read(over <-chan struct{}) {
+	in := batchfile.NewLines(j.requests)
+	for n := 1; ; n++ {
+		line, long, err := in.Next()
+		if len(bytes.TrimSpace(line)) > 0 && (err == nil || err == io.EOF) {
+			it := item{line: n}
+			it.request, it.bad = batchfile.ParseRequest(line, long)
+			if id := it.request.CustomID; it.bad == nil {
+				before := j.done.mark(id, named)
+				if before&named != 0 {
+					it.bad = fmt.Errorf("custom_id %q was there before", id)
+				}
+				it.skip = before&answered != 0
+			}
+			select {
+			case j.items <- it:
+			case <-over:
+				return
+			}
+		}
+		if err != nil {
+			select {
+			case j.items <- item{line: n, end: err}:
+			case <-over:
+			}
+			return
+		}
+	}
+}
+
+var errBroken = errors.New("the answer broke off")
+
+// exchange sends a request once.
+func (j *job) exchange(ctx context.Context, s *sending, it *item) outcome {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, batchfile.Join(j.baseURL, it.request.URL), bytes.NewReader(it.request.Body))
+	if err != nil {
+		return outcome{kind: final, detail: "url", failure: &batchfile.Failure{Code: "invalid_line", Message: fmt.Sprintf("line %d: url cannot be used", it.line)}}
+	}
+	j.authorize(req.Header)
+	resp, err := j.client.Do(req)
+	if err != nil {
+		return judgeError(ctx, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case ctx.Err() != nil:
+		return outcome{kind: withdrawn}
+	case err != nil:
+		return outcome{kind: ailing, detail: errBroken.Error()}
+	case len(body) > maxAnswer:
+		return outcome{kind: final, detail: "answer too long", failure: &batchfile.Failure{
+			Code: "answer_too_long", Message: fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}}
+	}
+	o := judge(resp.StatusCode, resp.Header.Get("Content-Type"), body)
+	o.never = resp.Header.Get("X-Should-Retry") == "false"
+	o.answer = &batchfile.Response{
+		StatusCode: resp.StatusCode, RequestID: cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id")), Body: batchfile.AsJSON(body),
+	}
+	return o
+}
+
+// authorize sets the key as the provider wants it.
+func (c *config) authorize(h http.Header) {
+	h.Set("Content-Type", "application/json")
+	if c.key == "" {
+		return
+	}
+	h.Set("Authorization", "Bearer "+c.key)
+	switch c.profile {
+	case "anthropic":
+		h.Del("Authorization")
+		h.Set("X-Api-Key", c.key)
+		h.Set("Anthropic-Version", "2023-06-01")
+	case "azure":
+		h.Set("Api-Key", c.key)
+	}
+}

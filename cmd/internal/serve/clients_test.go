@@ -1,0 +1,217 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/tripmeter/tripmeter/providertest"
+)
+
+// seen is what a client saw.
+type seen struct {
+	Answered, Streamed, Text, Refused int
+	Failed                            []string
+}
+
+// node installs the official SDKs for Node, once for each package-lock.json, in
+// the user's cache. It returns the folder, "" if there is no Node; in CI there
+// must be one.
+func node(t *testing.T) (dir string) {
+	t.Helper()
+	missing := func(what string, err error) string {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s: %v", what, err)
+		}
+		t.Logf("NOT TESTED: %s: %v. Install Node.js 20 or later and npm to test the official SDKs.", what, err)
+		return ""
+	}
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return missing(program+" is not installed", err)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return missing("there is no cache folder", err)
+	}
+	lock, err := os.ReadFile("testdata/node/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(lock)
+	dir = filepath.Join(cache, "tripmeter-sdks-"+hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return missing("the cache folder", err)
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "client.mjs"} {
+		b, err := os.ReadFile(filepath.Join("testdata/node", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules/.package-lock.json")); err == nil {
+		return dir
+	}
+	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return missing("npm ci", fmt.Errorf("%w: %s", err, out))
+	}
+	return dir
+}
+
+func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s seen) {
+	t.Helper()
+	cmd := exec.Command("node", "client.mjs", api, url, fmt.Sprint(requests), fmt.Sprint(concurrency))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KEY="+secrets1("TOKEN_A"))
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%v: %s", err, stderr.String())
+		return s
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Errorf("%v in %s", err, out)
+	}
+	return s
+}
+
+// Four processes of the official SDK ask for three times what the provider
+// allows. They see no refusal, and the quota is used.
+func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
+	dir := node(t)
+	if dir == "" {
+		return
+	}
+	const rpm, workers, each = 3600, 4, 120
+	p, up := provider(t, providertest.Options{
+		Limits: providertest.Limits{RPM: rpm}, Capacity: time.Second, Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY"),
+	})
+	_, url, _ := open(t, plain+fmt.Sprintf("key_env = \"PROVIDER_KEY\"\nrpm = %d\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", rpm), up)
+	var all sync.WaitGroup
+	results := make([]seen, workers)
+	for i := range workers {
+		all.Go(func() { results[i] = runNode(t, dir, "openai", url, each, 30) })
+	}
+	all.Wait()
+	for i, s := range results {
+		if s.Answered != each/2 || s.Streamed != each/2 || s.Refused != 0 || len(s.Failed) != 0 || s.Text != each*40 {
+			t.Errorf("worker %d saw %+v", i, s)
+		}
+	}
+	var first, last time.Duration
+	for _, e := range p.Ledger() {
+		if first == 0 {
+			first = e.Since
+		}
+		last = e.Since
+	}
+	allowed := float64(rpm)/60*(last-first).Seconds() + float64(rpm)/60 // and the burst
+	used := workers * each / allowed
+	t.Logf("%d calls in %v: %.3f of the quota", workers*each, last-first, used)
+	// The share depends on how much of the machine Node gets; half would show a
+	// gateway that idles.
+	if p.Stats().Refused != 0 || used < 0.5 {
+		t.Errorf("%d refused by the provider, %.3f of the quota used", p.Stats().Refused, used)
+	}
+}
+
+// Anthropic's SDK for Node, streams and whole answers.
+func TestAnthropicSDK(t *testing.T) {
+	dir := node(t)
+	if dir == "" {
+		return
+	}
+	_, up := provider(t, providertest.Options{Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY")})
+	_, url, _ := open(t, plain+"key_env = \"PROVIDER_KEY\"\nprovider = \"anthropic\"\nrpm = 60000\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", up)
+	if s := runNode(t, dir, "anthropic", url, 10, 4); s.Answered != 5 || s.Streamed != 5 || s.Refused != 0 || len(s.Failed) != 0 || s.Text != 10*40 {
+		t.Errorf("it saw %+v", s)
+	}
+}
+
+// An early refusal is not repeated by the SDK: the gateway says that it is no
+// use.
+func TestSDKRetriesAreSwitchedOff(t *testing.T) {
+	p, up := provider(t, providertest.Options{})
+	g, url, _ := open(t, plain+"rpm = 1\nmax_wait = \"1ms\"\n", up)
+	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(5))
+	ask := func() error {
+		_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
+			Model: "gpt-4o-mini", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Say abc.")},
+		})
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	var refused *openai.Error
+	if err := ask(); !errors.As(err, &refused) || refused.StatusCode != 429 || !strings.Contains(refused.RawJSON(), "gateway_wait_too_long") {
+		t.Errorf("the second call: %v", err)
+	}
+	g.stats.mu.Lock()
+	denied := g.stats.counts[`tripmeter_gateway_denied_total{code="gateway_wait_too_long"}`]
+	g.stats.mu.Unlock()
+	if denied != 1 || p.Stats().Requests != 1 {
+		t.Errorf("%v calls came and were refused, %d reached the provider", denied, p.Stats().Requests)
+	}
+}
+
+// openai-go streams through the gateway.
+func TestOpenAIGo(t *testing.T) {
+	_, up := provider(t, providertest.Options{Output: providertest.Constant(10)})
+	_, url, _ := open(t, plain, up)
+	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("k"))
+	stream := client.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{
+		Model: "gpt-4o-mini", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Say abc.")},
+	})
+	text := ""
+	for stream.Next() {
+		for _, c := range stream.Current().Choices {
+			text += c.Delta.Content
+		}
+	}
+	if stream.Err() != nil || text != strings.Repeat("abc ", 10) {
+		t.Errorf("%q, %v", text, stream.Err())
+	}
+}
+
+// curl, with a body from standard input that it sends in chunks, prints each
+// event.
+func TestCurl(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Logf("NOT TESTED: %v. Install curl.", err)
+		return
+	}
+	p, up := provider(t, providertest.Options{Output: providertest.Constant(10)})
+	_, url, _ := open(t, plain, up)
+	body := filepath.Join(t.TempDir(), "body.json")
+	os.WriteFile(body, []byte(strings.Replace(chat, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)), 0o600)
+	cmd := exec.Command(curl, "-sN", "--fail", "-H", "Content-Type: application/json", "-H", "Authorization: Bearer k",
+		"-H", "Transfer-Encoding: chunked", "-H", "Expect: 100-continue", "--data-binary", "@"+body, url+"/v1/chat/completions")
+	out, err := cmd.Output()
+	if err != nil || strings.Count(string(out), "data: ") != 13 || !strings.HasSuffix(string(out), "data: [DONE]\n\n") || p.Stats().Completed != 1 {
+		t.Errorf("%v, %d events\n%s", err, strings.Count(string(out), "data: "), out)
+	}
+}

@@ -1,0 +1,12 @@
+package main
+
+import "os"
+
+func Example() {
+	if err := run(os.Stdout); err != nil {
+		panic(err)
+	}
+	// Output:
+	// whole: "abc abc abc ", 3 tokens out
+	// on the wire: 2 calls, 1 refused, 0 early
+}

@@ -1,0 +1,81 @@
+package refusal
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+)
+
+// Providers put header fields and waits into bodies; the recorded ones are those
+// of package headers, whose fields these are.
+func TestWhatABodySaysInPlaceOfTheHeaderIsRead(t *testing.T) {
+	b, err := os.ReadFile("../../headers/testdata/headers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []struct {
+		ID, Body   string
+		Status     int
+		ObservedAt time.Time `json:"observed_at"`
+		Expect     struct {
+			Wait    float64 `json:"body_retry_after_s"`
+			Headers *struct {
+				Requests struct {
+					Reset float64 `json:"reset_after_s"`
+				} `json:"requests"`
+			} `json:"body_headers"`
+		}
+	}
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	waits, fields := 0, 0
+	for _, e := range all {
+		r := Read(e.Status, Header{}, []byte(e.Body), e.ObservedAt)
+		if e.Expect.Wait > 0 {
+			waits++
+			if wait, ok := r.NamedWait(false); !ok || wait < seconds(e.Expect.Wait) || wait > seconds(e.Expect.Wait)+time.Second {
+				t.Errorf("%s: %v, want %v s, or what the message adds to it", e.ID, wait, e.Expect.Wait)
+			}
+		}
+		if h := e.Expect.Headers; h != nil {
+			fields++
+			if r.bodyReset != seconds(h.Requests.Reset) {
+				t.Errorf("%s: %v, want %v s", e.ID, r.bodyReset, h.Requests.Reset)
+			}
+		}
+	}
+	if waits == 0 || fields == 0 {
+		t.Fatalf("%d waits and %d header fields in bodies", waits, fields)
+	}
+}
+
+// The forms of google.rpc.RetryInfo and of fields inside a body.
+func TestRetryInfoAndFieldsInABody(t *testing.T) {
+	const retry = `{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}`
+	for _, c := range []struct {
+		name, body string
+		want       time.Duration
+	}{
+		{"alone", `{"error":{"details":[` + retry + `]}}`, 1500 * time.Millisecond},
+		{"in an array", `[{"error":{"details":[{"x":1},` + retry + `]}}]`, 1500 * time.Millisecond},
+		{"other details", `{"error":{"details":[{"@type":"x","y":"9s"},7,` + retry + `]}}`, 1500 * time.Millisecond},
+		{"huge", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"99999999999999999999s"}]}}`, MaxWait},
+		{"negative", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"-5s"}]}}`, 0},
+		{"no unit", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"5"}]}}`, 5 * time.Second},
+		{"a number", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":5}]}}`, 5 * time.Second},
+		{"cut off", `{"error":{"details":[` + retry, 1500 * time.Millisecond},
+		{"cut in the value", `{"error":{"details":[{"retryDelay":"1.5`, 0},
+		{"a text", `{"error":"slow down"}`, 0},
+		{"an empty array", `[]`, 0},
+		{"empty", ``, 0},
+		{"headers in every JSON form", `{"error":{"metadata":{"headers":{"X-RateLimit-Limit":50,"Retry-After":"7","X-RateLimit-Reset":null,"Authorization":"secret"}}}}`, 7 * time.Second},
+		{"headers that say nothing", `{"error":{"metadata":{"headers":{"X-RateLimit-Limit":{},"X":"1"}}}}`, 0},
+	} {
+		r := Read(429, Header{}, []byte(c.body), noon)
+		if wait, _ := r.NamedWait(false); wait != c.want {
+			t.Errorf("%s: %v, want %v", c.name, wait, c.want)
+		}
+	}
+}

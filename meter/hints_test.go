@@ -1,0 +1,53 @@
+package meter
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Three things that go wrong, and a run where nothing does.
+func TestHintsNameTheFault(t *testing.T) {
+	budget := func(change func(*Budget)) []Budget {
+		b := Budget{Series: Series{Name: "openai"}, Scopes: []Scope{{Budget: "openai", Limits: []Limit{{Name: "tpm", N: 300_000, Wanted: 300_000, Window: time.Minute}}}}}
+		b.Settled, b.Reported = 100, 100
+		change(&b)
+		return []Budget{b}
+	}
+	tenants := func(heavy, waiting int64) []Series {
+		a, b := Series{Name: "heavy", Waiting: waiting}, Series{Name: "light", Waiting: 2}
+		a.Charged.Input, b.Charged.Input, a.Queued, b.Queued = heavy, 100, 1, 1
+		return []Series{a, b, {Name: Rest}}
+	}
+	cut := func(b *Budget) { b.Scopes[0].Limits[0].N, b.Attempts[RateLimited] = 190_000, 5 }
+	for _, c := range []struct {
+		name    string
+		budgets []Budget
+		tenants []Series
+		want    []string
+	}{
+		{"nothing", budget(func(*Budget) {}), tenants(100, 3), nil},
+		{"nothing, refused now and then", budget(func(b *Budget) { b.Attempts[RateLimited] = 5 }), nil, nil},
+		{"another process", budget(cut), nil, []string{"openai: tpm is 190,000 now, and 300,000 was configured. After 5 refusals (429) that our own use does not explain"}},
+		{"a wrong profile", budget(func(b *Budget) { cut(b); b.Doubted, b.Rule = 1, [2]string{"actual", "estimate"} }), nil,
+			[]string{`openai: calls seem to be charged by the rule "estimate", and not by "actual"`, "openai: tpm is 190,000 now, and 300,000 was configured. After 5 refusals (429) it was cut; the charge rule"}},
+		{"a header that states less", budget(func(b *Budget) { b.Scopes[0].Limits[0].N = 1000 }), nil, []string{"openai: tpm is 1,000 now, and 300,000 was configured. An answer's header"}},
+		{"a learned limit", budget(func(b *Budget) { b.Scopes[0].Limits[0].Wanted = 0 }), nil, nil},
+		{"a store that is away", budget(func(b *Budget) { b.Scopes[0].Degraded = "the store is away, a third is kept to" }), nil, []string{"openai is degraded: the store is away, a third is kept to."}},
+		{"no usage", budget(func(b *Budget) { b.Reported = 3 }), nil, []string{"openai: only 3 of 100 answers"}},
+		{"a heavy tenant", nil, tenants(900, 50), []string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls`}},
+		{"a heavy tenant that nobody waits behind", nil, tenants(900, 5), nil},
+		{"one tenant", nil, tenants(900, 50)[:1], nil},
+	} {
+		got := hints(c.budgets, c.tenants)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q", c.name, got)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], c.want[i]) {
+				t.Errorf("%s: %q, want %q", c.name, got[i], c.want[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,409 @@
+package meter
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/transport"
+)
+
+// Options configure a [Meter]. Every field may be zero.
+type Options struct {
+	// Tenant names the tenant of a request; nil means that all requests are of
+	// one tenant, "". The name is shown to people: never return a key. It is
+	// called once a call and must not change the request.
+	Tenant func(*http.Request) string
+
+	// Scope names the scope of a request that gets a series of its own, such
+	// as the model; nil means none. The rules of Tenant hold.
+	Scope func(*http.Request) string
+
+	// Tenants and Scopes are how many of them have a series of their own; all
+	// others share one, [Rest]. 0 is 20, and 50.
+	Tenants, Scopes int
+}
+
+// A Meter counts the events of Transports and reads their state. Make one with
+// [New]. It may be used by any number of goroutines.
+type Meter struct {
+	o    Options
+	base time.Time
+
+	mu      sync.Mutex // guards all below, and is held for no call outside
+	now     time.Duration
+	calls   map[*http.Request]*call
+	free    *call
+	budgets []*budget
+	tenants top
+	scopes  top
+	charts  chart
+	events  events
+	waiters int64         // calls in all lines
+	pacing  time.Duration // how long there were any, before since
+	since   time.Duration
+}
+
+// New returns a Meter.
+func New(o Options) *Meter {
+	if o.Tenants <= 0 {
+		o.Tenants = 20
+	}
+	if o.Scopes <= 0 {
+		o.Scopes = 50
+	}
+	return &Meter{
+		o: o, base: time.Now(), calls: map[*http.Request]*call{},
+		tenants: newTop(o.Tenants), scopes: newTop(o.Scopes),
+	}
+}
+
+// budget is one watched Transport.
+type budget struct {
+	series  member
+	source  Snapshotter // nil: its events are counted, its state is not known
+	line    line
+	pacing  time.Duration // how long somebody waited, in all
+	since   time.Duration // when the line was last entered from empty
+	left    [4]int64      // headroom as the provider states it, by limit.Unit
+	known   [4]bool
+	lowered int64
+	changed int64
+	doubted int64
+	rule    [2]string // of the last doubt: the profile's, and as answers show it
+	paused  int64
+	asked   time.Duration // sum of the pauses
+
+	provider   string // as the GenAI conventions call it; of the first call's host
+	operations [operationNames]*operation
+}
+
+// call is a call between its first hook and its last.
+type call struct {
+	budget        *budget
+	tenant, scope *member
+	name, within  string // of the tenant and the scope
+	operation     *operation
+	cost          limit.Cost
+	queued        time.Duration // since Meter.base
+	admitted      bool
+	before, after *call // in the line; after also links the free ones
+}
+
+// line is those who wait, in the order of arrival.
+type line struct {
+	first, last *call
+	n           int64
+	cost        limit.Cost
+}
+
+func (l *line) join(c *call) {
+	c.before, c.after = l.last, nil
+	if l.last != nil {
+		l.last.after = c
+	} else {
+		l.first = c
+	}
+	l.last = c
+	l.n++
+	l.cost.Requests += c.cost.Requests
+	l.cost.Input += c.cost.Input
+	l.cost.Output += c.cost.Output
+}
+
+func (l *line) leave(c *call) {
+	if c.before != nil {
+		c.before.after = c.after
+	} else {
+		l.first = c.after
+	}
+	if c.after != nil {
+		c.after.before = c.before
+	} else {
+		l.last = c.before
+	}
+	c.before, c.after = nil, nil
+	l.n--
+	l.cost.Requests -= c.cost.Requests
+	l.cost.Input -= c.cost.Input
+	l.cost.Output -= c.cost.Output
+}
+
+// lock takes the lock and reads the clock behind it, so that time never goes back.
+func (m *Meter) lock() time.Duration {
+	m.mu.Lock()
+	m.now = max(m.now, time.Since(m.base))
+	m.charts.advance(m.now, m.waiters, m.paced)
+	return m.now
+}
+
+// paced is how long somebody has waited at instant at, in all and in any line.
+func (m *Meter) paced(at time.Duration) time.Duration {
+	if m.waiters == 0 {
+		return m.pacing
+	}
+	return m.pacing + max(0, at-m.since)
+}
+
+// budget returns the budget of that name, which comes into being with its name.
+func (m *Meter) budget(name string) *budget {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range m.budgets {
+		if b.series.name == name {
+			return b
+		}
+	}
+	b := &budget{series: member{name: name, counts: newCounts()}}
+	m.budgets = append(m.budgets, b)
+	return b
+}
+
+// Trace returns hooks that count the events of a Transport under the budget's
+// name. Use [Join] to have other hooks beside them. Transports that share a
+// limiter may share a name.
+func (m *Meter) Trace(name string) transport.Trace {
+	b := m.budget(name)
+	return transport.Trace{
+		Queued:       func(r *http.Request, c limit.Cost) { m.queued(b, r, c) },
+		Granted:      func(r *http.Request, _ limit.Cost, wait time.Duration) { m.granted(r, wait) },
+		Refused:      m.refused,
+		Answered:     func(a transport.Attempt) { m.answered(b, a) },
+		Lowered:      func(_ *http.Request, dimension string, remaining int64) { m.lowered(b) },
+		Paused:       func(_ *http.Request, d time.Duration) { m.paused(b, d) },
+		LimitChanged: func(old, new limit.Limit) { m.changed(b, old, new) },
+		Settled:      m.settled,
+		Doubted:      func(profile, seen string) { m.doubted(b, profile, seen) },
+	}
+}
+
+func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
+	tenant, scope := "", ""
+	if m.o.Tenant != nil {
+		tenant = m.o.Tenant(r)
+	}
+	if m.o.Scope != nil {
+		scope = m.o.Scope(r)
+	}
+	now := m.lock()
+	defer m.mu.Unlock()
+	c := m.free
+	if c == nil {
+		c = &call{}
+	}
+	m.free = c.after
+	weight := 1 + cost.Input + cost.Output
+	*c = call{budget: b, cost: cost, queued: now, tenant: m.tenants.of(tenant, weight, now), operation: b.operation(r), name: tenant, within: scope}
+	if m.o.Scope != nil {
+		c.scope = m.scopes.of(scope, weight, now)
+	}
+	m.calls[r] = c
+	if b.line.n == 0 {
+		b.since = now
+	}
+	if m.waiters == 0 {
+		m.since = now
+	}
+	m.waiters++
+	b.line.join(c)
+	for s := range c.each {
+		s.counts.Queued++
+		s.waiting++
+	}
+	p := m.charts.present()
+	p.Queued++
+	p.Waiting = max(p.Waiting, m.waiters-1) // it may not have to wait itself
+}
+
+// each yields the series that count a call.
+func (c *call) each(yield func(*member) bool) {
+	c.tenant = c.tenant.live()
+	if !yield(&c.budget.series) || !yield(c.tenant) || c.scope == nil {
+		return
+	}
+	c.scope = c.scope.live()
+	yield(c.scope)
+}
+
+// leave takes a call out of the line.
+func (m *Meter) leave(c *call) {
+	b := c.budget
+	b.line.leave(c)
+	if b.line.n == 0 {
+		b.pacing += m.now - b.since
+	}
+	if m.waiters--; m.waiters == 0 {
+		m.pacing += m.now - m.since
+	}
+	for s := range c.each {
+		s.waiting--
+	}
+}
+
+func (m *Meter) forget(r *http.Request, c *call) {
+	delete(m.calls, r)
+	*c = call{after: m.free}
+	m.free = c
+}
+
+func (m *Meter) granted(r *http.Request, wait time.Duration) {
+	m.lock()
+	defer m.mu.Unlock()
+	c := m.calls[r]
+	if c == nil || c.admitted {
+		return
+	}
+	if wait >= time.Millisecond { // else it passed through
+		m.charts.present().Waiting = max(m.charts.present().Waiting, m.waiters)
+	}
+	m.leave(c)
+	c.admitted = true
+	c.queued += wait // now its turn
+	for s := range c.each {
+		s.counts.Admitted++
+		s.counts.Wait.add(seconds(wait))
+		s.flight++
+	}
+	p := m.charts.present()
+	p.Admitted++
+	p.Waits += seconds(wait)
+}
+
+func (m *Meter) refused(r *http.Request, err error) {
+	reason := reasonOf(err)
+	m.lock()
+	defer m.mu.Unlock()
+	c := m.calls[r]
+	if c == nil {
+		return
+	}
+	for s := range c.each {
+		s.counts.Refused[reason]++
+	}
+	m.charts.present().Refused++
+	if !c.admitted { // else a further attempt was refused; the call is settled later
+		m.leave(c)
+		m.forget(r, c)
+	}
+}
+
+func reasonOf(err error) Reason {
+	var e *limit.Error
+	if !errors.As(err, &e) {
+		return OtherReason
+	}
+	switch {
+	case e.Reason == limit.ErrTooLarge:
+		return TooLarge
+	case e.Reason == limit.ErrQueueFull:
+		return QueueFull
+	case e.Reason == limit.ErrCanceled:
+		return Canceled
+	case e.Reason == limit.ErrWaitTooLong && e.Dimension == "pause":
+		return Paused
+	case e.Reason == limit.ErrWaitTooLong:
+		return WaitTooLong
+	}
+	return OtherReason
+}
+
+func (m *Meter) answered(b *budget, a transport.Attempt) {
+	o := outcomeOf(a.Status)
+	m.lock()
+	defer m.mu.Unlock()
+	for u, n := range [4]int64{limit.Requests: a.Left.Requests, limit.Input: a.Left.Input, limit.Output: a.Left.Output, limit.Tokens: a.Left.Tokens} {
+		if n >= 0 {
+			b.left[u], b.known[u] = n, true
+		}
+	}
+	if o == RateLimited {
+		m.charts.present().RateLimited++
+	}
+	c := m.calls[a.Request]
+	if c == nil {
+		return
+	}
+	for s := range c.each {
+		s.counts.Attempts[o]++
+		if o != NoResponse {
+			s.counts.Header.add(seconds(a.Duration))
+		}
+	}
+}
+
+func (m *Meter) settled(e transport.Settlement) {
+	now := m.lock()
+	defer m.mu.Unlock()
+	c := m.calls[e.Request]
+	if c == nil {
+		return
+	}
+	for s := range c.each {
+		n := s.counts
+		n.Settled++
+		if e.Complete {
+			n.Complete++
+		}
+		n.Charged.Input += e.Charged.Input
+		n.Charged.Output += e.Charged.Output
+		s.flight--
+		if e.Usage.Found {
+			n.Reported++
+			n.Estimated.Input += c.cost.Input
+			n.Estimated.Output += c.cost.Output
+			n.Used.Input += e.Usage.Input
+			n.Used.Output += e.Usage.Output
+			n.Cached += e.Usage.CachedInput
+			if e.Usage.Input > 0 && c.cost.Input > 0 {
+				n.InputError.add(float64(c.cost.Input) / float64(e.Usage.Input))
+			}
+			if e.Usage.Output > 0 && c.cost.Output > 0 {
+				n.OutputError.add(float64(c.cost.Output) / float64(e.Usage.Output))
+			}
+		}
+	}
+	c.operation.settled(e.Status, seconds(now-c.queued), e.Usage)
+	p := m.charts.present()
+	p.Settled++
+	p.Charged += e.Charged.Input + e.Charged.Output
+	if e.Usage.Found {
+		p.Estimated += c.cost.Input + c.cost.Output
+		p.Used += e.Usage.Input + e.Usage.Output
+	}
+	m.forget(e.Request, c)
+}
+
+func (m *Meter) lowered(b *budget) {
+	m.lock()
+	defer m.mu.Unlock()
+	b.lowered++
+}
+
+func (m *Meter) paused(b *budget, d time.Duration) {
+	m.lock()
+	defer m.mu.Unlock()
+	b.paused++
+	b.asked += d
+	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "pause", For: d})
+}
+
+func (m *Meter) changed(b *budget, old, new limit.Limit) {
+	m.lock()
+	defer m.mu.Unlock()
+	b.changed++
+	if old.Rate != new.Rate { // a changed burst alone is seen in the gauges
+		m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "limit", Limit: new.Name, From: old.Rate.String(), To: new.Rate.String()})
+	}
+}
+
+func (m *Meter) doubted(b *budget, profile, seen string) {
+	m.lock()
+	defer m.mu.Unlock()
+	b.doubted++
+	b.rule = [2]string{profile, seen}
+	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "charge", From: profile, To: seen})
+}
+
+func (m *Meter) time(d time.Duration) time.Time { return m.base.Add(d) }

@@ -1,0 +1,161 @@
+package meter
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Rest is the name of the series that all names without one of their own share.
+const Rest = "(rest)"
+
+// top gives the heaviest names a series each and the others one together.
+//
+// A name that comes while there is room gets a series at once. After that the
+// names outside compete. As many of them are watched as there are series. A new name
+// takes the place of the lightest and inherits its weight: the space-saving sketch
+// of Metwally, Agrawal and El Abbadi (ICDT 2005). Once in reviewEvery the heaviest
+// outside takes the place of the lightest inside, if it weighs more than twice as
+// much. With less, two of equal weight would change places for ever. Weights are
+// halved at each review, so that the past counts less.
+//
+// A series that ends takes its sums with it. Adding them to the rest would show
+// as a jump in its rate, of events that are long past.
+type top struct {
+	room     int
+	named    map[string]*member
+	watched  []candidate
+	index    map[string]int // of watched, by name
+	rest     *member
+	reviewed time.Duration
+}
+
+const reviewEvery = 10 * time.Second
+
+// member is a series.
+type member struct {
+	name    string
+	counts  *Counts
+	waiting int64 // calls in the line now
+	flight  int64 // calls admitted and not settled
+	weight  int64
+	moved   *member // where its open calls count since the series ended
+}
+
+// live is the series that counts the events of m.
+func (m *member) live() *member {
+	if m.moved != nil {
+		return m.moved
+	}
+	return m
+}
+
+type candidate struct {
+	name   string
+	weight int64
+}
+
+func newTop(room int) top {
+	return top{
+		room: room, named: map[string]*member{}, index: map[string]int{},
+		rest: &member{name: Rest, counts: newCounts()},
+	}
+}
+
+// of returns the series of a name, which an event of the given weight touches.
+func (t *top) of(name string, weight int64, now time.Duration) *member {
+	if now-t.reviewed >= reviewEvery {
+		t.review(now)
+	}
+	if m := t.named[name]; m != nil {
+		m.weight += weight
+		return m
+	}
+	if len(t.named) < t.room {
+		return t.admit(name, weight)
+	}
+	i, known := t.index[name]
+	if !known {
+		if len(t.watched) < t.room {
+			i = len(t.watched)
+			t.watched = append(t.watched, candidate{name: name})
+		} else {
+			for j := range t.watched {
+				if t.watched[j].weight < t.watched[i].weight {
+					i = j
+				}
+			}
+			delete(t.index, t.watched[i].name)
+			t.watched[i].name = name
+		}
+		t.index[name] = i
+	}
+	t.watched[i].weight += weight
+	return t.rest
+}
+
+func (t *top) admit(name string, weight int64) *member {
+	m := &member{name: name, counts: newCounts(), weight: weight}
+	t.named[name] = m
+	return m
+}
+
+func (t *top) review(now time.Duration) {
+	t.reviewed = now
+	slices.SortFunc(t.watched, func(a, b candidate) int { return cmp.Compare(b.weight, a.weight) })
+	for len(t.watched) > 0 {
+		var lightest *member
+		for _, m := range t.named {
+			if lightest == nil || m.weight < lightest.weight {
+				lightest = m
+			}
+		}
+		heaviest := t.watched[0]
+		if heaviest.weight <= 2*lightest.weight {
+			break
+		}
+		t.watched = t.watched[1:]
+		delete(t.named, lightest.name)
+		lightest.moved = t.rest
+		t.rest.waiting += lightest.waiting
+		t.rest.flight += lightest.flight
+		t.admit(heaviest.name, heaviest.weight)
+	}
+	for _, m := range t.named {
+		m.weight /= 2
+	}
+	kept := make([]candidate, 0, t.room)
+	clear(t.index)
+	for _, c := range t.watched {
+		if c.weight /= 2; c.weight > 0 {
+			t.index[c.name] = len(kept)
+			kept = append(kept, c)
+		}
+	}
+	t.watched = kept
+}
+
+// list returns the series by weight of the tokens charged, the heaviest first,
+// and the rest last.
+func (t *top) list() []Series {
+	out := make([]Series, 0, len(t.named)+1)
+	for _, m := range t.named {
+		out = append(out, m.series())
+	}
+	slices.SortFunc(out, func(a, b Series) int {
+		return cmp.Or(cmp.Compare(b.Charged.Sum(), a.Charged.Sum()), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
+	})
+	return append(out, t.rest.series())
+}
+
+func (m *member) series() Series {
+	return Series{Name: m.name, Waiting: m.waiting, InFlight: m.flight, Counts: m.counts.clone()}
+}
+
+// A Series is the sums of one budget, scope or tenant, with its calls under way.
+type Series struct {
+	Name     string `json:"name"`
+	Waiting  int64  `json:"waiting"`  // calls in the line now
+	InFlight int64  `json:"inFlight"` // calls admitted and not settled
+	Counts
+}

@@ -1,0 +1,178 @@
+package otelmeter
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/meter"
+	"github.com/tripmeter/tripmeter/transport"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Spans makes a span of each call. Its two halves belong together: [Spans.Wrap]
+// above the Transport and [Spans.Trace] in it.
+type Spans struct{ tracer trace.Tracer }
+
+// NewSpans returns Spans.
+func NewSpans(o Options) *Spans {
+	p := o.TracerProvider
+	if p == nil {
+		p = otel.GetTracerProvider()
+	}
+	return &Spans{p.Tracer(ScopeName)}
+}
+
+// span is the span of a call on its way.
+type span struct {
+	trace.Span
+	granted atomic.Bool
+}
+
+type spanKey struct{}
+
+func spanOf(r *http.Request) *span {
+	s, _ := r.Context().Value(spanKey{}).(*span)
+	return s
+}
+
+// Wrap returns a RoundTripper that starts a span for each request and hands it to
+// next. It changes nothing of request and response.
+func (s *Spans) Wrap(next http.RoundTripper) http.RoundTripper { return &wrapper{s.tracer, next} }
+
+type wrapper struct {
+	tracer trace.Tracer
+	next   http.RoundTripper
+}
+
+func (w *wrapper) RoundTrip(r *http.Request) (*http.Response, error) {
+	operation := meter.OperationOf(r)
+	kvs := []attribute.KeyValue{attribute.String("gen_ai.operation.name", operation)}
+	if p := meter.ProviderOf(r); p != "" {
+		kvs = append(kvs, attribute.String("gen_ai.provider.name", p))
+	}
+	if r.URL != nil {
+		kvs = append(kvs, attribute.String("server.address", r.URL.Hostname()))
+		if p, err := strconv.Atoi(r.URL.Port()); err == nil {
+			kvs = append(kvs, attribute.Int("server.port", p))
+		}
+	}
+	ctx, started := w.tracer.Start(r.Context(), operation, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(kvs...))
+	sp := &span{Span: started}
+	done := false
+	defer func() {
+		if !done { // a panic below
+			sp.End()
+		}
+	}()
+	out := r.WithContext(context.WithValue(ctx, spanKey{}, sp))
+	resp, err := w.next.RoundTrip(out)
+	done = true
+	if err != nil {
+		sp.SetStatus(codes.Error, "")
+		sp.End() // the second End of a call that was settled does nothing
+		return resp, err
+	}
+	if !sp.granted.Load() { // Options.Skip let it pass
+		sp.End()
+	}
+	if resp.Request == out {
+		resp.Request = r
+	}
+	return resp, nil
+}
+
+// CloseIdleConnections closes the idle connections of next, if it can.
+func (w *wrapper) CloseIdleConnections() {
+	if c, ok := w.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Trace returns the hooks that fill in the spans. Requests that did not come
+// through [Spans.Wrap] have none, and cost a look into their context.
+func (s *Spans) Trace() transport.Trace {
+	return transport.Trace{
+		Queued: func(r *http.Request, c limit.Cost) {
+			if sp := spanOf(r); sp != nil {
+				sp.AddEvent("tripmeter.queued", trace.WithAttributes(
+					attribute.Int64("tripmeter.estimated.input_tokens", c.Input), attribute.Int64("tripmeter.estimated.output_tokens", c.Output)))
+			}
+		},
+		Granted: func(r *http.Request, _ limit.Cost, wait time.Duration) {
+			if sp := spanOf(r); sp != nil {
+				sp.granted.Store(true)
+				sp.SetAttributes(attribute.Float64("tripmeter.wait", wait.Seconds()))
+				sp.AddEvent("tripmeter.admitted")
+			}
+		},
+		Refused: func(r *http.Request, err error) {
+			if sp := spanOf(r); sp != nil {
+				sp.AddEvent("tripmeter.refused", trace.WithAttributes(attribute.String("error.type", "tripmeter.refused"), attribute.String("tripmeter.reason", err.Error())))
+				if !sp.granted.Load() {
+					sp.SetAttributes(attribute.String("error.type", "tripmeter.refused"))
+				}
+			}
+		},
+		Answered: func(a transport.Attempt) {
+			sp := spanOf(a.Request)
+			if sp == nil {
+				return
+			}
+			kvs := []attribute.KeyValue{attribute.Float64("tripmeter.attempt.duration", a.Duration.Seconds())}
+			if a.N > 1 {
+				kvs = append(kvs, attribute.Int("http.request.resend_count", a.N-1))
+			}
+			if a.Status != 0 {
+				kvs = append(kvs, attribute.Int("http.response.status_code", a.Status))
+			}
+			// Err is the base's own, and may quote a URL: it is not recorded.
+			sp.AddEvent("attempt", trace.WithAttributes(kvs...))
+		},
+		Lowered: func(r *http.Request, dimension string, remaining int64) {
+			if sp := spanOf(r); sp != nil {
+				sp.AddEvent("tripmeter.lowered", trace.WithAttributes(attribute.String("tripmeter.limit", dimension), attribute.Int64("tripmeter.remaining", remaining)))
+			}
+		},
+		Paused: func(r *http.Request, d time.Duration) {
+			if sp := spanOf(r); sp != nil {
+				sp.AddEvent("tripmeter.paused", trace.WithAttributes(attribute.Float64("tripmeter.pause", d.Seconds())))
+			}
+		},
+		Settled: func(e transport.Settlement) {
+			sp := spanOf(e.Request)
+			if sp == nil {
+				return
+			}
+			sp.SetAttributes(
+				attribute.Int("tripmeter.attempts", e.Attempts),
+				attribute.Int64("tripmeter.charged.input_tokens", e.Charged.Input),
+				attribute.Int64("tripmeter.charged.output_tokens", e.Charged.Output),
+				attribute.Bool("tripmeter.complete", e.Complete),
+			)
+			if e.Attempts > 1 {
+				sp.SetAttributes(attribute.Int("http.request.resend_count", e.Attempts-1))
+			}
+			if e.Usage.Found {
+				sp.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", e.Usage.Input), attribute.Int64("gen_ai.usage.output_tokens", e.Usage.Output))
+			}
+			switch {
+			case e.Status == 0:
+				sp.SetAttributes(attribute.String("error.type", "_OTHER"))
+				sp.SetStatus(codes.Error, "")
+			case e.Status >= 400:
+				sp.SetAttributes(attribute.Int("http.response.status_code", e.Status), attribute.String("error.type", strconv.Itoa(e.Status)))
+				sp.SetStatus(codes.Error, "")
+			default:
+				sp.SetAttributes(attribute.Int("http.response.status_code", e.Status))
+			}
+			sp.End()
+		},
+	}
+}

@@ -1,0 +1,68 @@
+// Package redislimit keeps one budget for many processes: the ledger of package
+// limit, with its state in Redis or Valkey.
+//
+// # The promise
+//
+// The ledger is as exact as the local one, for all processes together. Levels are
+// whole numbers, on the clock of the server alone; no instant of a process reaches
+// it. All limits, places in flight and pauses of a call's path decide in one
+// script, all or none, and a refusal changes nothing. Debt is kept: no key ends
+// before its debt is paid off.
+//
+// Every call to the store has a number and is decided once. One whose answer was
+// lost is sent again, byte for byte, and gets the same answer; so a settlement
+// counts once. A script that the server has forgotten is the only thing that a
+// client sends again without asking.
+//
+// Who waits stands in one line over all processes, fair between tenants. Each turn
+// has its instant; a refund moves those behind up, in every process.
+// What one process learns all know with their next call: pauses, drains, readings,
+// limits in force. A process that dies gives back its places and turns after
+// [Options.MemberTTL].
+//
+// No call takes longer than [Options.Timeout], even where the client does not heed
+// its context. While the store is away each process has its share, beginning from
+// nothing; errors, hooks and [Limiter.State] say so. After it is back nothing is
+// admitted for a learning period, and then from nothing: there is no burst.
+//
+// # The refusal
+//
+// The package will not: lease slices ahead, forgive debt after a restart, or send
+// without a limit when the store is away. It cannot tell a process that is cut off
+// from one that is dead: the share that such a process uses meanwhile is beyond the limit,
+// and is charged when it is back. Windows are in whole microseconds.
+//
+// # Where to begin
+//
+//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+//	l, err := redislimit.New(redislimit.Options{
+//		Name:   "openai",
+//		Runner: goredis.New(client),
+//		Limits: []limit.Limit{{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(200_000)}},
+//	})
+//
+// A [Limiter] is a [limit.Ledger]. Without a store, [Split] divides a limit by the
+// number of processes in one line.
+//
+// # One call for all who wait
+//
+// A process has one call under way. Those who ask meanwhile go with the next one,
+// together with what has ended. So an idle process pays one round trip for a
+// decision, and a busy one some microseconds of the server.
+//
+// # The store
+//
+// Redis 6.2 or later, or Valkey, with or without a cluster. All keys of a budget
+// begin with "tripmeter:{Name}:" and lie in one slot; they are made in the script,
+// so a server that insists on declared keys cannot be used. The eviction policy
+// should be noeviction: any other may take a budget, which is then found as a gap.
+//
+// # Bounds
+//
+// Numbers in Lua are exact up to 2^53. A level is kept as whole units, at most
+// 2^52 up or down, and a remainder in grains. A unit has as many grains as the
+// window has microseconds, below 2^45. A product of two of these is split into pieces of seven
+// bits, each of which stays below 2^53. Sums over all time are kept modulo 2^52.
+// Callers in the line may ask for 2^52 units together. Tags of the fair line are
+// fractions; they decide who is next and no credit.
+package redislimit

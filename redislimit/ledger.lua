@@ -1,0 +1,1343 @@
+-- One call of one process: what ended, what changed, who asks, in that order.
+--
+-- KEYS[1] is the prefix of the budget, with a hash tag, so that every key below
+-- lies in one slot. ARGV[1] is a MessagePack array; call.go has its order.
+--
+-- Numbers in Lua are doubles, exact up to 2^53. A level is therefore two of them:
+-- whole units, and a remainder in grains, W grains to a unit, W in microseconds.
+--   0 <= remainder < W < 2^45,  |units| <= 2^52,  N <= 10^12 < 2^40
+-- A product that may pass 2^53 goes through muldiv, which splits it.
+--
+-- Constants are put in by script.go: Lua would look them up at every use. What most
+-- calls do not need is defined inside rest(), for a definition costs time as well.
+
+local P52, P53 = 4503599627370496, 9007199254740992
+local MINUTE = 60000000
+local KEEP = 3600000 -- ms that a scope, or a process that is gone, is remembered
+local LINE = 3024000000 -- ms, 35 days; a net only: lines and lanes vanish when they empty
+
+-- A limit, or the gate of a scope (places in flight and pause), which has no N.
+-- RB and RL are burst and largest as they were set, 0 for the default; CONF is what
+-- was configured, or false.
+-- What most calls do not read is packed in COLD, and so is the gate; rest() unpacks.
+local NAME, UNIT, N, W, BURST, LARGEST, U, R, AT, BORN, Q, COLD, RB, RL, HELD, TU, TR, V, OWED, LOW, OWNER, CONF =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+-- A scope.
+local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, REFUND, GATE, LIMITS, TAUGHT, PROBEAFTER, PROBEAT, PROBER =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
+-- The root scope also has these.
+local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET, MEMBERS =
+  19, 20, 21, 22, 23, 24, 25, 26, 27, 28
+
+local floor, max, min = math.floor, math.max, math.min
+local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
+local pre = KEYS[1]
+local A, pos = unpack_(ARGV[1]), 0
+local function nx() pos = pos + 1; return A[pos] end
+
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+
+local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels, knownGen, bye =
+  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12], A[13], A[14]
+local pkey = pre .. 'p:' .. pid
+
+-- The scopes of this call, the root first, and how they begin: 0 with nothing,
+-- 1 here it is, 2 there is a definition that was not sent.
+local ns = A[15]
+local names, keys, defs, must = {}, {pkey}, {}, {}
+pos = 15
+for k = 1, ns do
+  local name, def = A[pos + 1], A[pos + 2]
+  pos = pos + 2
+  names[k] = name
+  keys[k + 1] = pre .. 's:' .. name
+  if def == 1 then
+    defs[k] = pos
+    pos = pos + 4 + 9 * A[pos + 4]
+  end
+  must[k] = def == 2
+end
+local raw = call('MGET', unpack(keys))
+
+-- A call that was decided already gets the same answer again, and does nothing.
+local p = raw[1]
+if p then
+  p = unpack_(p)
+  if number == p[1] then return p[2] end
+  if number < p[1] then return pack({'stale'}) end
+  if p[4] == 1 then return pack({'dead'}) end
+elseif hello == 0 then
+  return pack({'unknown'})
+else
+  p = {0, '', 0, 0, 0}
+end
+
+---------------------------------------------------------------- arithmetic
+
+-- floor(a*b/m) and the remainder, for whole a, b < 2^53 and m < 2^45. Seven bits
+-- of a at a time: r*128 + limb*b < 255*m < 2^53. A quotient above 2^53 is inexact.
+local function muldiv(a, b, m)
+  local x = a * b
+  if x < P53 then
+    local r = x % m
+    return (x - r) / m, r
+  end
+  local bq = floor(b / m)
+  b = b - bq * m
+  local q, r, d = 0, 0, 562949953421312 -- 2^49
+  for _ = 1, 8 do
+    local y = r * 128 + floor(a / d) % 128 * b
+    r = y % m
+    q = q * 128 + (y - r) / m
+    d = d / 128
+  end
+  return q + a * bq, r
+end
+
+-- u, r plus n*span grains.
+local function earn(u, r, n, span, w)
+  local q, s = muldiv(n, span, w)
+  r = r + s
+  if r >= w then return u + q + 1, r - w end
+  return u + q, r
+end
+
+local function put(l, u, r) -- within the floor and the burst
+  if u < -P52 then u, r = -P52, 0 end
+  if u >= l[BURST] then u, r = l[BURST], 0 end
+  l[U], l[R] = u, r
+end
+
+local function advance(l)
+  local span = now - l[AT]
+  if span <= 0 then return end
+  l[AT] = now
+  if l[U] < l[BURST] then put(l, earn(l[U], l[R], l[N], span, l[W])) end
+end
+
+-- Microseconds from the instant `from` until the level is k units; from >= now.
+local function wait(l, k, from)
+  local u, r = l[U], l[R]
+  if from > now then
+    u, r = earn(u, r, l[N], from - now, l[W])
+    if u >= l[BURST] then u, r = l[BURST], 0 end
+  end
+  if u >= k then return 0 end
+  local q, s = muldiv(k - u, l[W], l[N])
+  local d = q - floor((r - s) / l[N])
+  if d > P52 then return P52 end
+  return d
+end
+
+local function amount(c, unit)
+  if unit == 3 then return c[2] + c[3] end
+  return c[unit + 1]
+end
+
+local function fold(sum, c, sign) -- sums over all time, modulo 2^52
+  for k = 1, 3 do sum[k] = (sum[k] + sign * c[k]) % P52 end
+end
+
+---------------------------------------------------------------- scopes
+
+local scopes, changed, order = {}, {}, {}
+local dirty = {} -- scopes whose lines are to be looked at
+local holds = {} -- process -> scope -> places, as changed by this call
+local live, posts, notices = {[pid] = true}, {}, {}
+local root, rest
+local M -- what rest made
+
+local function touch(s)
+  if not changed[s] then
+    changed[s] = true
+    order[#order + 1] = s
+  end
+end
+
+local function warm(s) -- unpack what is cold in a scope
+  if type(s[GATE]) == 'string' then s[GATE] = unpack_(s[GATE]) end
+  local g = s[GATE]
+  for k = 0, #s[LIMITS] do
+    local l = k == 0 and g or s[LIMITS][k]
+    if l[COLD] ~= true then
+      local c = unpack_(l[COLD])
+      for j = 1, 10 do l[COLD + j] = c[j] end
+      l[COLD] = true
+    end
+  end
+end
+
+local function cool(l)
+  if l[COLD] == true then
+    local c = {}
+    for j = 1, 10 do
+      c[j] = l[COLD + j]
+      l[COLD + j] = nil
+    end
+    l[COLD] = pack(c)
+  end
+end
+
+local function open(name, raw)
+  local s = raw and unpack_(raw) or false
+  if s then
+    for _, l in ipairs(s[LIMITS]) do advance(l) end
+    if M then warm(s) end
+    if s[TAUGHT] ~= root[LEARN] then
+      rest()
+      warm(s)
+      M.teach(s)
+    end
+  end
+  scopes[name] = s
+  return s
+end
+
+local function get(name)
+  local s = scopes[name]
+  if s == nil then s = open(name, call('GET', pre .. 's:' .. name)) end
+  return s
+end
+
+local function hold(who, s, n)
+  local h = holds[who]
+  if not h then h = {}; holds[who] = h end
+  h[s[SNAME]] = (h[s[SNAME]] or 0) + n
+end
+
+-- A path is what one call takes from: the root, further scopes, the tenant.
+local function newPath(class, tenant, list)
+  local all, weight = {root}, 1
+  for _, name in ipairs(list) do
+    local s = get(name)
+    if s then all[#all + 1] = s end
+  end
+  if tenant ~= '' then
+    local s = get(tenant)
+    if s then
+      all[#all + 1] = s
+      weight = s[WEIGHT]
+    end
+  end
+  return {class = class, tenant = tenant, names = list, s = all, weight = weight}
+end
+
+-- Give back (or charge, where negative) to every limit that charged it.
+local function correct(path, refund, epoch)
+  for _, s in ipairs(path.s) do
+    fold(s[REFUND], refund, 1)
+    for _, l in ipairs(s[LIMITS]) do
+      local d = amount(refund, l[UNIT])
+      if d ~= 0 and l[BORN] <= epoch then put(l, l[U] + d, l[R]) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+  if root[WAITN] > 0 then rest().retag(path, refund, epoch) end
+end
+
+
+---------------------------------------------------------------- the rest
+
+local out = {'ok', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+rest = function()
+  if M then return M end
+  M = {}
+  for _, s in pairs(scopes) do
+    if s then warm(s) end
+  end
+  -- The name of a path's lane in the line.
+  local function lane(path)
+    local id = path.lane
+    if not id then
+      local a = {path.class, path.tenant}
+      for j, name in ipairs(path.names) do a[j + 2] = name end
+      id = pack(a)
+      path.lane = id
+    end
+    return id
+  end
+
+  local function lineKey(s, l) return s[SNAME] .. '\0' .. l[NAME] end
+
+  local function full(s) return s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] end
+
+  local function say(x) out[#out + 1] = x end
+
+  local function spend(u, r, n, span, w)
+    local q, s = muldiv(n, span, w)
+    r = r - s
+    if r < 0 then return u - q - 1, r + w end
+    return u - q, r
+  end
+
+  local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
+
+  local function lower(l, u, r)
+    if not less(u, r, l[U], l[R]) then return false end
+    put(l, u, r)
+    return true
+  end
+
+  -- What the level would be had nothing set it back.
+  local function real(l)
+    local u, r = l[U], l[R]
+    if now < l[HELD] then
+      u, r = u + l[TU], r + l[TR]
+      if r >= l[W] then u, r = u + 1, r - l[W] end
+      if u >= l[BURST] then u, r = l[BURST], 0 end
+    end
+    return u, r
+  end
+
+  local function took(l, u, r) -- how far u, r is above the level
+    u, r = u - l[U], r - l[R]
+    if r < 0 then u, r = u - 1, r + l[W] end
+    l[TU], l[TR] = u, r
+  end
+
+  -- Lower l so that `units` are there after span, and nothing beyond.
+  local function setBack(l, units, span)
+    local ru, rr = real(l)
+    local u, r = spend(units, 0, l[N], span, l[W])
+    if not lower(l, u, r) then return false end
+    l[HELD] = now + span
+    took(l, ru, rr)
+    return true
+  end
+
+  -- A changed rate: the units stay, the remainder is rounded down to the new grain,
+  -- and what a pause or a drain wants there to be at its end is there at the new rate.
+  local function change(l, n, w, burst, largest)
+    local left = max(0, l[HELD] - now)
+    local ru, rr = real(l)
+    local tu, tr = earn(l[U], l[R], l[N], left, l[W])
+    local old = l[W]
+    rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
+    local r = muldiv(l[R], w, old)
+    l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
+    put(l, l[U], r)
+    if left == 0 then return end
+    tu, tr = spend(tu, tr, n, left, w)
+    local u = l[U]
+    r = l[R]
+    if u < 0 then u, r = 0, 0 end
+    if less(tu, tr, u, r) then u, r = tu, tr end
+    if less(ru, rr, u, r) then u, r = ru, rr end
+    put(l, u, r)
+    took(l, ru, rr)
+  end
+
+  local function newLine(name, d, born)
+    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
+  end
+
+  local function create(name)
+    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
+      newLine('', {0, 0, 0, 0, 0, 0, 0}, 0), {}, 0, 0, 0, ''}
+    scopes[name] = s
+    touch(s)
+    return s
+  end
+
+  local function find(s, name)
+    for k, l in ipairs(s[LIMITS]) do
+      if l[NAME] == name then return l, k end
+    end
+  end
+
+  -- d is unit, N, W, burst, largest, the last two as set, and 1 if it starts empty.
+  -- An N of zero removes the limit, which is returned.
+  local function setLimit(s, name, d)
+    local l, k = find(s, name)
+    touch(s)
+    dirty[s] = true
+    if d[2] == 0 then
+      if l then table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
+      return l
+    end
+    if not l then
+      root[EPOCH] = root[EPOCH] + 1
+      l = newLine(name, d, root[EPOCH])
+      if d[8] == 1 then l[U] = 0 end
+      table.insert(s[LIMITS], l)
+      return nil, l
+    end
+    root[EPOCH] = root[EPOCH] + 1
+    change(l, d[2], d[3], d[4], d[5])
+    l[RB], l[RL] = d[6], d[7]
+    if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
+    return nil, l
+  end
+
+  local function readLimit()
+    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
+  end
+
+  local function configure(s, name, d)
+    local gone, l = setLimit(s, name, d)
+    if l then l[CONF] = d end
+    return gone
+  end
+
+  -- The definition of a scope as the process would make it.
+  local function readDef(apply)
+    local d = {nx(), nx(), nx()}
+    local n = nx()
+    for _ = 1, n do
+      local name, limit = nx(), readLimit()
+      if apply then configure(apply, name, limit) end
+    end
+    if apply then apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3] end
+  end
+
+  local function pauseScope(s, span, probe, by, why)
+    if span <= 0 and probe > 0 then span = P52 - now end
+    if span <= 0 then return end
+    if probe > 0 or s[PROBEAFTER] > 0 then -- a new pause renews the wait for a probe
+      if probe > 0 then s[PROBEAFTER] = probe end
+      s[PROBEAT], s[PROBER] = now + s[PROBEAFTER], ''
+      touch(s)
+      dirty[s] = true
+    end
+    if now + span <= s[PAUSED] then return end
+    s[PAUSED], s[BY], s[WHY] = now + span, by, why
+    if probe == 0 then s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, '' end
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE then setBack(l, l[UNIT] == 0 and 1 or 0, span) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+
+  -- A pause that ends before its time: limits start from nothing now, not then.
+  local function resume(s)
+    s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
+    touch(s)
+    dirty[s] = true
+    if s[PAUSED] <= now then return end
+    s[PAUSED] = now
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE and now < l[HELD] then
+        local u, r = real(l)
+        local first = l[UNIT] == 0 and 1 or 0
+        if less(first, 0, u, r) then u, r = first, 0 end
+        put(l, u, r)
+        l[HELD] = now
+      end
+    end
+  end
+
+  -- After a gap in the state nothing is known, so the level is at most what was
+  -- earned since the learning period ended.
+  local function teach(s)
+    if s[TAUGHT] == root[LEARN] then return end
+    s[TAUGHT] = root[LEARN]
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE then
+        local first = l[UNIT] == 0 and 1 or 0
+        if now < root[LEARN] then
+          setBack(l, first, root[LEARN] - now)
+        else
+          lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
+        end
+      end
+    end
+    touch(s)
+  end
+
+  local lanes = {}
+  local function laneOf(id)
+    local path = lanes[id]
+    if not path then
+      local a = unpack_(id)
+      local list = {}
+      for j = 3, #a do list[j - 2] = a[j] end
+      path = newPath(a[1], a[2], list)
+      path.lane = id
+      lanes[id] = path
+    end
+    return path
+  end
+
+  -- Where the shares of tenants ended in a line, while anybody waits in it. Written
+  -- once, at the end.
+  local ends = {} -- line -> tenant -> tag
+  local function tagsOf(key)
+    local e = ends[key]
+    if not e then
+      e = {}
+      ends[key] = e
+    end
+    return e
+  end
+  local function endOf(key, tenant)
+    local e = tagsOf(key)
+    if e[tenant] == nil then e[tenant] = tonumber(call('HGET', pre .. 'f:' .. key, tenant) or 0) end
+    return e[tenant]
+  end
+  local function writeEnds()
+    for key, e in pairs(ends) do
+      local list = {}
+      for tenant, tag in pairs(e) do
+        if tag > 0 then
+          list[#list + 1] = tenant
+          list[#list + 1] = string.format('%.17g', tag)
+        end
+      end
+      if #list > 0 then
+        call('HSET', pre .. 'f:' .. key, unpack(list))
+        call('PEXPIRE', pre .. 'f:' .. key, LINE)
+      end
+    end
+  end
+
+
+  -- Fair queueing: tags are in units of the line's limit over the tenant's weight.
+  local function retag(path, refund, epoch)
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        local d = amount(refund, l[UNIT])
+        if l[Q] > 0 and d ~= 0 and l[BORN] <= epoch then
+          local key = lineKey(s, l)
+          d = -d / path.weight
+          local tag = endOf(key, path.tenant)
+          if tag > 0 then tagsOf(key)[path.tenant] = tag + d end
+          call('ZADD', pre .. 'q' .. path.class .. ':' .. key, 'XX', 'INCR', d, lane(path))
+        end
+      end
+    end
+  end
+
+  -- Returns 1 if it goes as the probe of a pause.
+  local function grant(who, path, cost, id)
+    local probe = 0
+    for _, s in ipairs(path.s) do
+      if now < s[PAUSED] then
+        s[PROBER] = who .. ':' .. string.format('%.0f', id)
+        probe = 1
+      end
+      s[OPEN] = s[OPEN] + 1
+      fold(s[DEBIT], cost, 1)
+      hold(who, s, 1)
+      for _, l in ipairs(s[LIMITS]) do
+        local c = amount(cost, l[UNIT])
+        if c > 0 then put(l, l[U] - c, l[R]) end
+      end
+      touch(s)
+    end
+    return probe
+  end
+
+  local function alive(who)
+    if live[who] == nil then live[who] = call('ZSCORE', pre .. 'm', who) and true or false end
+    return live[who]
+  end
+
+  -- While a scope is paused one call may be under way as a probe. One whose process
+  -- is gone has failed.
+  local function paused(s)
+    if now >= s[PAUSED] then return false end
+    if s[PROBER] ~= '' and not alive(string.match(s[PROBER], '^(.*):')) then
+      s[PROBER], s[PROBEAT] = '', now + s[PROBEAFTER]
+      touch(s)
+    end
+    return s[PROBEAT] == 0 or now < s[PROBEAT] or s[PROBER] ~= ''
+  end
+
+  -- The first line of the path that holds the cost up, with its scope. Who stands in
+  -- the line `mine` has waited there, and for the lines before it.
+  local function lacks(path, cost, mine)
+    local queue = mine == nil
+    for _, s in ipairs(path.s) do
+      local g = s[GATE]
+      if paused(s) or full(s) or (queue and g[Q] > 0) then return g, s end
+      if g == mine then queue = true end
+      for _, l in ipairs(s[LIMITS]) do
+        local c = amount(cost, l[UNIT])
+        if c > 0 and (l[U] < min(c, l[BURST]) or (queue and l[Q] > 0)) then return l, s end
+        if l == mine then queue = true end
+      end
+    end
+  end
+
+  -- When the cost could go with all that wait ahead of it, and the line that says so.
+  local function forecast(path, cost, alone)
+    local start, which, whose = now, nil, nil
+    for _, s in ipairs(path.s) do
+      if s[PAUSED] > start then start, which, whose = s[PAUSED], s[GATE], s end
+    end
+    local at = start
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        local c = amount(cost, l[UNIT])
+        local ahead = alone and 0 or amount(s[WAIT], l[UNIT])
+        if c > 0 then
+          local d = wait(l, min(c, l[BURST]) + ahead, start)
+          if start + d > at then at, which, whose = start + d, l, s end
+        end
+      end
+    end
+    return at - now, which, whose
+  end
+
+  local function impossible(path, cost)
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        if amount(cost, l[UNIT]) > l[LARGEST] then return l, s end
+      end
+    end
+  end
+
+  ---------------------------------------------------------------- the line
+
+  local function count(path, cost, sign) -- who waits, and what it will probably cost
+    for _, s in ipairs(path.s) do
+      s[WAITN] = s[WAITN] + sign
+      for k = 1, 3 do s[WAIT][k] = s[WAIT][k] + sign * cost[k] end
+      if s[WAITN] <= 0 then s[WAITN], s[WAIT] = 0, {0, 0, 0} end
+      touch(s)
+    end
+  end
+
+  local function qKey(s, l, class) return pre .. 'q' .. class .. ':' .. lineKey(s, l) end
+
+  local function share(path, l, cost)
+    if l[N] == 0 then return 1 / path.weight end
+    return amount(cost, l[UNIT]) / path.weight
+  end
+
+  -- Put the lane of path into the line of l: at the present virtual time, or where
+  -- its tenant's last share ended.
+  local function enter(path, s, l)
+    local tag = l[V]
+    if l[Q] > 0 then tag = max(tag, endOf(lineKey(s, l), path.tenant)) end
+    local key = qKey(s, l, path.class)
+    if call('ZADD', key, 'NX', tag, lane(path)) == 1 then
+      l[Q] = l[Q] + 1
+      if path.class > 0 then l[LOW] = l[LOW] + 1 end
+      if l[Q] == 1 or l[LOW] == 1 or l[Q] - l[LOW] == 1 then call('PEXPIRE', key, LINE) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+
+  local function depart(path, s, l)
+    if call('ZREM', qKey(s, l, path.class), lane(path)) == 1 then
+      l[Q] = l[Q] - 1
+      if path.class > 0 then l[LOW] = l[LOW] - 1 end
+    end
+    if l[Q] <= 0 then
+      l[Q], l[LOW], l[V], l[OWED], l[OWNER] = 0, 0, 0, 0, ''
+      call('DEL', pre .. 'f:' .. lineKey(s, l))
+      ends[lineKey(s, l)] = nil
+      call('ZREM', pre .. 'd', lineKey(s, l))
+    end
+    touch(s)
+  end
+
+  -- The first lane of a line: the upper class, unless the lower is owed its tenth.
+  local function first(s, l)
+    local class = 0
+    if l[LOW] > 0 and (l[LOW] >= l[Q] or l[OWED] > 0) then class = 1 end
+    local a = call('ZRANGE', qKey(s, l, class), 0, 0, 'WITHSCORES')
+    if not a[1] and l[LOW] > 0 then a = call('ZRANGE', qKey(s, l, 1 - class), 0, 0, 'WITHSCORES') end
+    return a[1], tonumber(a[2])
+  end
+
+  local function due(s, l, head, cost, path)
+    local at
+    if l[N] == 0 then
+      if now < s[PAUSED] then
+        at = s[PAUSED]
+        if s[PROBEAT] > 0 and s[PROBER] == '' then at = min(at, s[PROBEAT]) end
+      end
+    else
+      at = now + wait(l, min(amount(cost, l[UNIT]), l[BURST]), now)
+    end
+    local key = lineKey(s, l)
+    if not at then
+      call('ZREM', pre .. 'd', key)
+      l[OWNER] = ''
+      return
+    end
+    local mark = head .. '@' .. string.format('%.0f', at)
+    if l[OWNER] == mark then return end
+    call('ZADD', pre .. 'd', at, key)
+    if l[OWNER] == '' then call('PEXPIRE', pre .. 'd', LINE) end
+    if head ~= pid then notices[head] = min(notices[head] or at, at) end
+    l[OWNER] = mark
+    touch(s)
+  end
+
+  local function post(who, m) -- what became of somebody in the line
+    local list = posts[who]
+    if not list then
+      list = {}
+      posts[who] = list
+    end
+    list[#list + 1] = m
+  end
+
+  local function schedule(s, l)
+    while l[Q] > 0 do
+      if steps <= 0 then
+        call('ZADD', pre .. 'd', now, lineKey(s, l))
+        l[OWNER] = ''
+        touch(s)
+        return
+      end
+      steps = steps - 1
+      local id, tag = first(s, l)
+      if not id then -- counted, but gone
+        l[Q], l[LOW] = 0, 0
+        depart({class = 0, lane = ''}, s, l)
+        return
+      end
+      local path = laneOf(id)
+      local lkey = pre .. 'l:' .. id
+      local two = call('ZRANGE', lkey, 0, 1)
+      local head = two[1]
+      if not head then
+        depart(path, s, l)
+      else
+        local w = unpack_(head)
+        local cost = {w[3], w[4], w[5]}
+        local lack, whose = lacks(path, cost, l)
+        if not alive(w[1]) or impossible(path, cost) then
+          call('ZREM', lkey, head)
+          count(path, {w[6], w[7], w[8]}, -1)
+          if alive(w[1]) then
+            post(w[1], {w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]})
+          end
+        elseif lack == l then
+          due(s, l, w[1], cost, path)
+          return
+        elseif lack then
+          depart(path, s, l)
+          enter(path, whose, lack)
+        else
+          call('ZREM', lkey, head)
+          count(path, {w[6], w[7], w[8]}, -1)
+          local probe = grant(w[1], path, cost, w[2])
+          post(w[1], {w[2], root[EPOCH], id, w[3], w[4], w[5], probe})
+          local c = share(path, l, cost)
+          if l[LOW] > 0 and l[Q] > l[LOW] then
+            if path.class > 0 then l[OWED] = l[OWED] - c else l[OWED] = l[OWED] + c / 9 end
+          end
+          l[V] = max(l[V], tag)
+          tagsOf(lineKey(s, l))[path.tenant] = tag + c
+          if two[2] then
+            call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
+          else
+            depart(path, s, l)
+          end
+        end
+      end
+    end
+  end
+
+  local function scheduleAll()
+    for _ = 1, 4 do
+      local list, any = dirty, false
+      dirty = {}
+      for _, s in ipairs(order) do
+        if list[s] then
+          any = true
+          if s[GATE][Q] > 0 then schedule(s, s[GATE]) end
+          for _, l in ipairs(s[LIMITS]) do
+            if l[Q] > 0 then schedule(s, l) end
+          end
+        end
+      end
+      if not any then return end
+    end
+  end
+
+  -- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks.
+  local function refuse(code, path, cost, l, s, d)
+    say(code)
+    say(s and s[SNAME] or '')
+    if not l then
+      say('line')
+      say(1)
+      say(code == 5 and s[MAXQ] or 0)
+    elseif l[N] == 0 then
+      local what = now < s[PAUSED] and 'pause' or full(s) and 'in-flight' or 'line'
+      say(what)
+      say(what == 'pause' and 0 or 1)
+      say(what == 'in-flight' and s[MAXOPEN] or 0)
+    else
+      say(l[NAME])
+      say(amount(cost, l[UNIT]))
+      say(l[LARGEST])
+    end
+    say(d)
+    say(s and now < s[PAUSED] and s[BY] or '')
+    say(s and now < s[PAUSED] and s[WHY] or '')
+  end
+
+  -- One who could not be admitted at once.
+  local function ask(path, mode, id, longest, cost, likely)
+    local l, s = impossible(path, cost)
+    if l then
+      refuse(3, path, cost, l, s, 0)
+    else
+      local inLane = path.joins or path.inLane
+      if inLane == nil then
+        inLane = root[WAITN] > 0 and call('EXISTS', pre .. 'l:' .. lane(path)) == 1
+        path.inLane = inLane
+      end
+      l, s = lacks(path, cost)
+      if mode == 3 then
+        if l then
+          local d, which, whose = forecast(path, cost)
+          refuse(4, path, cost, which or l, whose or s, d)
+        else
+          say(0)
+          say(0)
+        end
+      elseif not l then -- it needs nothing that anybody waits for
+        say(0)
+        say(grant(pid, path, cost, id))
+      elseif mode == 0 then
+        local d, which, whose = forecast(path, cost)
+        if l and l[N] == 0 and full(s) then d, which, whose = 0, l, s end
+        refuse(4, path, cost, which or l, whose or s or root, d)
+      else
+        -- Alone in its line, the wait is that of all ahead; among other lanes it
+        -- depends on weights, and only its own cost is sure.
+        local apart = mode == 2 or l and l[Q] > (inLane and 1 or 0)
+        local d, which, whose = forecast(path, cost, apart)
+        local turn = apart and forecast(path, cost) or d
+        local crowd = nil
+        for _, s2 in ipairs(path.s) do
+          local sum = s2[WAIT][1] + s2[WAIT][2] + s2[WAIT][3] + likely[1] + likely[2] + likely[3]
+          if sum > P52 or mode == 1 and s2[MAXQ] > 0 and s2[WAITN] >= s2[MAXQ] then crowd = s2 end
+        end
+        if crowd then
+          refuse(5, path, cost, nil, crowd, turn)
+        elseif longest >= 0 and d > longest then
+          refuse(6, path, cost, which, whose, d)
+        else
+          root[SEQ] = root[SEQ] + 1
+          local seq = root[SEQ]
+          if mode == 2 then seq = seq - P52 end
+          path.joins = path.joins or {}
+          path.joins[#path.joins + 1] = seq
+          path.joins[#path.joins + 1] = pack({pid, id, cost[1], cost[2], cost[3], likely[1], likely[2], likely[3]})
+          count(path, likely, 1)
+          if not inLane then
+            enter(path, s, l)
+          elseif mode == 2 then
+            for _, s2 in ipairs(path.s) do dirty[s2] = true end
+          end
+          say(1)
+          say(seq)
+          say(turn)
+        end
+      end
+    end
+  end
+  M.setBack = setBack
+  M.lower = lower
+  M.change = change
+  M.pauseScope = pauseScope
+  M.resume = resume
+  M.create = create
+  M.find = find
+  M.setLimit = setLimit
+  M.configure = configure
+  M.readLimit = readLimit
+  M.readDef = readDef
+  M.teach = teach
+  M.laneOf = laneOf
+  M.retag = retag
+  M.alive = alive
+  M.lineKey = lineKey
+  M.qKey = qKey
+  M.enter = enter
+  M.count = count
+  M.schedule = schedule
+  M.scheduleAll = scheduleAll
+  M.took = took
+  M.grant = grant
+  M.ask = ask
+  M.writeEnds = writeEnds
+  M.lane = lane
+  return M
+end
+
+---------------------------------------------------------------- the root
+
+local fresh = not raw[2]
+if fresh then
+  if hello == 0 then return pack({'unknown'}) end
+  root = rest().create('')
+  root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS] =
+    0, now, 0, 0, now, now + ttl, 0, '', 0, 0
+  call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
+else
+  root = unpack_(raw[2])
+  scopes[''] = root
+  if hello == 0 and p[5] ~= root[GEN] then return pack({'unknown'}) end -- a member of what was lost
+  -- After a failover another machine's clock may be behind: the budget's own time
+  -- goes on from where it was, and never back.
+  now = now + root[OFFSET]
+  if now < root[LAST] then
+    root[OFFSET] = root[OFFSET] + root[LAST] - now
+    now = root[LAST]
+  end
+  for _, l in ipairs(root[LIMITS]) do advance(l) end
+end
+
+-- A gap: the state is older than what a member has seen, or was lost and a member
+-- remembers it, or all members were away at once.
+local sameState = knownGen == root[GEN]
+local gap = (sameState and seen > root[REV])
+  or (had == 1 and not sameState and root[LEARN] == 0) -- a newcomer may have made it anew
+  or (now - root[LAST] > ttl and call('ZCARD', pre .. 'm') > 0)
+if gap then
+  -- Others may have seen a little more: they are not to find the same gap again.
+  if sameState then root[REV] = max(root[REV], seen) + 1000000 end
+  root[LEARN] = now + learnFor
+  root[SWEEP] = now + ttl + learnFor
+  rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state')
+end
+root[REV] = root[REV] + 1
+root[LAST] = now
+touch(root)
+
+for k = 2, ns do
+  if scopes[names[k]] == nil then open(names[k], raw[k + 1]) end
+end
+if next(defs) then
+  local back = pos
+  for k = 1, ns do
+    if defs[k] then
+      local s = scopes[names[k]]
+      local apply = nil
+      if not s then
+        apply = rest().create(names[k])
+      elseif k == 1 and hello == 1 and root[CONFIG] ~= config then
+        apply = s
+      end
+      if k == 1 and hello == 1 then root[CONFIG] = config end
+      if apply then
+        pos = defs[k]
+        rest().readDef(apply)
+        if k > 1 then rest().teach(apply) end
+      end
+    end
+  end
+  pos = back
+end
+if gap then
+  root[TAUGHT] = 0
+  rest().teach(root)
+end
+
+local paths = {}
+for k = 1, nx() do
+  local class, tenant, list = A[pos + 1], A[pos + 2], {}
+  pos = pos + 2
+  local lost = tenant > 0 and must[tenant] and not get(names[tenant])
+  for j = 1, nx() do
+    local x = nx()
+    list[j] = names[x]
+    lost = lost or must[x] and not get(list[j])
+  end
+  if tenant > 0 then tenant = names[tenant] else tenant = '' end
+  local path = newPath(class, tenant, list)
+  path.lost = lost
+  paths[k] = path
+end
+
+---------------------------------------------------------------- members
+
+if hello == 1 or now - p[3] > ttl / 8 then
+  call('ZADD', pre .. 'm', now, pid)
+  call('PEXPIRE', pre .. 'm', KEEP)
+  call('PEXPIRE', pre .. 'h:' .. pid, KEEP)
+  p[3] = now
+  if hello == 1 then root[MEMBERS] = call('ZCARD', pre .. 'm') end
+end
+if now >= root[SWEEP] then
+  root[SWEEP] = now + ttl / 4
+  for _, who in ipairs(call('ZRANGEBYSCORE', pre .. 'm', '-inf', now - ttl, 'LIMIT', 0, 4)) do
+    if who ~= pid then
+      call('ZREM', pre .. 'm', who)
+      live[who] = false
+      local h = call('HGETALL', pre .. 'h:' .. who)
+      for k = 1, #h, 2 do
+        local s = get(h[k])
+        if s then
+          s[OPEN] = max(0, s[OPEN] - tonumber(h[k + 1]))
+          touch(s)
+          dirty[s] = true
+        end
+      end
+      -- What it was granted and never heard of was never sent.
+      for _, m in ipairs(call('LRANGE', pre .. 'i:' .. who, 0, 255)) do
+        m = unpack_(m)
+        if m[2] >= 0 then correct(rest().laneOf(m[3]), {m[4], m[5], m[6]}, m[2]) end
+      end
+      call('DEL', pre .. 'h:' .. who, pre .. 'i:' .. who)
+      local dead = call('GET', pre .. 'p:' .. who)
+      if dead then
+        dead = unpack_(dead)
+        dead[4] = 1
+        call('SET', pre .. 'p:' .. who, pack(dead), 'PX', KEEP)
+      end
+      for name, s in pairs(scopes) do -- its turns are skipped; look at the lines
+        if s and s[WAITN] > 0 then touch(s); dirty[s] = true end
+      end
+    end
+  end
+  root[MEMBERS] = call('ZCARD', pre .. 'm')
+end
+
+-- Places that the process holds: told when it comes (back).
+for _ = 1, nx() do
+  local s, n = scopes[names[nx()]], nx()
+  if s then
+    s[OPEN] = s[OPEN] + n
+    hold(pid, s, n)
+    touch(s)
+  end
+end
+
+---------------------------------------------------------------- what ended
+
+for _ = 1, nx() do
+  local path, epoch, places = paths[nx()], nx(), nx()
+  local refund = {nx(), nx(), nx()}
+  for _, s in ipairs(path.s) do
+    if places > 0 then
+      s[OPEN] = max(0, s[OPEN] - places)
+      hold(pid, s, -places)
+      touch(s)
+      dirty[s] = true
+    end
+  end
+  if refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(path, refund, epoch) end
+end
+
+-- Who gave up waiting. The place in the line is found by its number.
+for _ = 1, nx() do
+  local path, seq = paths[nx()], nx()
+  local likely = {nx(), nx(), nx()}
+  if call('ZREMRANGEBYSCORE', pre .. 'l:' .. rest().lane(path), seq, seq) == 1 then
+    rest().count(path, likely, -1)
+    for _, s in ipairs(path.s) do dirty[s] = true end
+    out[#out + 1] = 1
+  else
+    out[#out + 1] = 0
+  end
+end
+
+---------------------------------------------------------------- what changed
+
+local changes = nx()
+if changes > 0 then
+  rest()
+end
+for _ = 1, changes do
+  local kind, name = nx(), names[nx()]
+  local s = get(name)
+  if kind == 1 then -- pause
+    local span, probe, by, why = nx(), nx(), nx(), nx()
+    M.pauseScope(s or M.create(name), span, probe, by, why)
+  elseif kind == 2 then -- resume
+    if s then M.resume(s) end
+  elseif kind == 3 then -- drain
+    local limit, keep, span = nx(), nx(), nx()
+    local l = s and M.find(s, limit)
+    local fell = l and M.setBack(l, keep, span)
+    if fell then touch(s); dirty[s] = true end
+    out[#out + 1] = fell and 1 or 0
+  elseif kind == 4 then -- lower: what was left at `at`, when the sums were these
+    local limit, remaining, at = nx(), nx(), nx()
+    local d, f = {nx(), nx(), nx()}, {nx(), nx(), nx()}
+    local l = s and M.find(s, limit)
+    local fell = false
+    if l then
+      local out, back = {}, {}
+      for k = 1, 3 do
+        out[k] = (s[DEBIT][k] - d[k]) % P52
+        back[k] = (s[REFUND][k] - f[k]) % P52
+        if out[k] > P52 / 2 then out[k] = out[k] - P52 end
+        if back[k] > P52 / 2 then back[k] = back[k] - P52 end
+      end
+      local u, r = earn(remaining - amount(out, l[UNIT]) + amount(back, l[UNIT]), 0, l[N], max(0, now - at), l[W])
+      fell = M.lower(l, u, r)
+      if fell then
+        l[TU], l[TR] = 0, 0
+        touch(s)
+        dirty[s] = true
+      elseif now < l[HELD] then -- what was taken below it
+        local tu, tr = l[TU], l[TR]
+        M.took(l, u, r)
+        if (tu < l[TU] or tu == l[TU] and tr < l[TR]) then l[TU], l[TR] = tu, tr end
+        touch(s)
+      end
+    end
+    out[#out + 1] = fell and 1 or 0
+  elseif kind == 5 or kind == 8 then -- a limit, configured or only in force
+    local limit, d = nx(), M.readLimit()
+    s = s or M.create(name)
+    local gone
+    if kind == 5 then
+      gone = M.configure(s, limit, d)
+    else
+      local l = M.find(s, limit)
+      local conf = l and l[CONF] or false
+      if d[2] == 0 and conf then d = conf end
+      local _, made
+      gone, made = M.setLimit(s, limit, d)
+      if made then made[CONF] = conf end
+    end
+    if gone and gone[Q] > 0 then -- nobody waits for a limit that is no more
+      for class = 0, 1 do
+        for _, id in ipairs(call('ZRANGE', M.qKey(s, gone, class), 0, -1)) do M.enter(M.laneOf(id), s, s[GATE]) end
+        call('DEL', M.qKey(s, gone, class))
+      end
+      call('DEL', pre .. 'f:' .. M.lineKey(s, gone))
+      call('ZREM', pre .. 'd', M.lineKey(s, gone))
+    end
+  elseif kind == 6 then -- a scope's options
+    local open, queue, weight = nx(), nx(), nx()
+    s = s or M.create(name)
+    s[MAXOPEN], s[MAXQ], s[WEIGHT] = open, queue, weight
+    touch(s)
+    dirty[s] = true
+  elseif kind == 9 then -- how a probe ended: 1 settled, 2 kept, 3 never sent
+    local path, id, how = paths[nx()], nx(), nx()
+    id = pid .. ':' .. string.format('%.0f', id)
+    for _, s in ipairs(path.s) do
+      if s[PROBER] == id then
+        s[PROBER] = ''
+        if how == 1 then M.resume(s) end
+        if how == 2 then s[PROBEAT] = now + s[PROBEAFTER] end
+        touch(s)
+        dirty[s] = true
+      end
+    end
+  elseif kind == 7 then -- what the member last knew of a long window
+    local limit, units, at = nx(), nx(), nx()
+    local l = s and M.find(s, limit)
+    if l and M.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
+  end
+end
+
+-- Lines whose time has come, then those that something was given back to.
+if root[WAITN] > 0 then
+  rest()
+  for _, key in ipairs(call('ZRANGEBYSCORE', pre .. 'd', '-inf', now, 'LIMIT', 0, 16)) do
+    local cut = string.find(key, '\0', 1, true)
+    local s = get(string.sub(key, 1, cut - 1))
+    local l = s and (cut == #key and s[GATE] or M.find(s, string.sub(key, cut + 1)))
+    if l then
+      touch(s)
+      M.schedule(s, l)
+    else
+      call('ZREM', pre .. 'd', key)
+    end
+  end
+  M.scheduleAll()
+end
+
+---------------------------------------------------------------- who asks
+
+-- The way of most: nobody waits, no pause, a place, and credit in every limit. It
+-- is written out, for each function call would cost as much as it does.
+local news = false
+local na = nx()
+for k = 1, na do
+  local path, mode, id, longest, cr, ci, co = paths[A[pos + 1]], A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
+  pos = pos + 10
+  local flat, ps = path.flat, path.s
+  if not flat then
+    flat = {}
+    for _, s in ipairs(ps) do
+      for _, l in ipairs(s[LIMITS]) do flat[#flat + 1] = l end
+    end
+    path.flat, path.n, path.sum = flat, 0, {0, 0, 0}
+  end
+  local ok = mode ~= 3 and not path.lost and root[WAITN] == 0
+  if ok then
+    for j = 1, #ps do
+      local s = ps[j]
+      if now < s[PAUSED] or s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] then ok = false end
+    end
+    for j = 1, #flat do
+      local l = flat[j]
+      local unit = l[UNIT]
+      local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
+      if c > 0 and (c > l[LARGEST] or l[U] < c and l[U] < l[BURST]) then ok = false end
+    end
+  end
+  if ok then
+    for j = 1, #flat do
+      local l = flat[j]
+      local unit = l[UNIT]
+      l[U] = l[U] - (unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co)
+    end
+    for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
+    local sum = path.sum
+    path.n, sum[1], sum[2], sum[3] = path.n + 1, sum[1] + cr, sum[2] + ci, sum[3] + co
+    out[#out + 1] = 0
+    out[#out + 1] = 0
+  elseif path.lost then
+    out[#out + 1] = 7
+  else
+    rest().ask(path, mode, id, longest, {cr, ci, co}, {A[pos - 2], A[pos - 1], A[pos]})
+  end
+end
+for _, path in ipairs(paths) do
+  if path.n and path.n > 0 then
+    for _, s in ipairs(path.s) do
+      fold(s[DEBIT], path.sum, 1)
+      hold(pid, s, path.n)
+      touch(s)
+    end
+  end
+end
+for _, path in ipairs(paths) do
+  if path.joins then
+    call('ZADD', pre .. 'l:' .. path.lane, unpack(path.joins))
+    if not path.inLane then call('PEXPIRE', pre .. 'l:' .. path.lane, LINE) end
+  end
+end
+if root[WAITN] > 0 then rest().scheduleAll() end
+if M then M.writeEnds() end
+
+---------------------------------------------------------------- the answer
+
+local mail = {}
+if waiting > 0 then
+  for k, m in ipairs(call('LPOP', pre .. 'i:' .. pid, 64) or {}) do mail[k] = unpack_(m) end
+end
+out[10] = (#mail == 64 or steps <= 0) and 1 or 0
+for who, list in pairs(posts) do
+  if who == pid then
+    for _, m in ipairs(list) do mail[#mail + 1] = m end
+  else
+    for k, m in ipairs(list) do list[k] = pack(m) end
+    call('RPUSH', pre .. 'i:' .. who, unpack(list))
+    call('PEXPIRE', pre .. 'i:' .. who, KEEP)
+    call('PUBLISH', pre .. 'w:' .. who, '0')
+  end
+end
+out[#out + 1] = #mail
+for _, m in ipairs(mail) do
+  out[#out + 1] = m[1]
+  out[#out + 1] = m[2]
+  out[#out + 1] = m[7]
+end
+
+news = knownEpoch ~= root[EPOCH] or hello == 1
+out[#out + 1] = (news or levels == 1) and 1 or 0
+out[#out + 1] = root[LEARN]
+for k = 1, ns do
+  local s = scopes[names[k]]
+  if not s then
+    out[#out + 1] = 0
+  else
+    out[#out + 1] = 1
+    out[#out + 1] = s[PAUSED]
+    for j = 1, 3 do out[#out + 1] = s[DEBIT][j] end
+    for j = 1, 3 do out[#out + 1] = s[REFUND][j] end
+    if news or levels == 1 then
+      rest()
+      out[#out + 1] = s[MAXOPEN]
+      out[#out + 1] = #s[LIMITS]
+      for _, l in ipairs(s[LIMITS]) do
+        for j = NAME, LARGEST do out[#out + 1] = l[j] end
+        out[#out + 1], out[#out + 2], out[#out + 3] = l[RB], l[RL], l[U]
+      end
+    end
+  end
+end
+
+-- A question about the state (0 or 1), answered as a tree.
+if nx() == 1 then
+  rest()
+  for k = 1, ns do
+    local s = scopes[names[k]]
+    if not s then
+      out[#out + 1] = 0
+    else
+      out[#out + 1] = 1
+      for _, j in ipairs({PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, PROBEAT}) do out[#out + 1] = s[j] end
+      out[#out + 1] = s[PROBER] ~= '' and 1 or 0
+      out[#out + 1] = #s[LIMITS]
+      for _, l in ipairs(s[LIMITS]) do
+        for j = NAME, LARGEST do out[#out + 1] = l[j] end
+        for _, j in ipairs({RB, RL, U, R}) do out[#out + 1] = l[j] end
+        out[#out + 1] = amount(s[WAIT], l[UNIT])
+        local c = l[CONF] or {0, 0, 0, 0, 0, 0, 0, 0}
+        for _, j in ipairs({1, 2, 3, 6, 7}) do out[#out + 1] = c[j] end
+      end
+    end
+  end
+end
+
+for who, h in pairs(holds) do
+  for name, n in pairs(h) do
+    if n ~= 0 then
+      local key = pre .. 'h:' .. who
+      local sum = call('HINCRBY', key, name, n)
+      if sum == n then call('PEXPIRE', key, KEEP) end -- it may be new
+      if sum == 0 then call('HDEL', key, name) end
+    end
+  end
+end
+
+if waiting > 0 or root[WAITN] > 0 then
+  local d = call('ZRANGE', pre .. 'd', 0, 0, 'WITHSCORES')
+  if d[1] then
+    out[8] = tonumber(d[2])
+    rest()
+    local cut = string.find(d[1], '\0', 1, true)
+    local s = get(string.sub(d[1], 1, cut - 1))
+    local l = s and (cut == #d[1] and s[GATE] or M.find(s, string.sub(d[1], cut + 1)))
+    if l and string.sub(l[OWNER], 1, #pid + 1) == pid .. '@' then out[9] = 1 end
+  end
+end
+
+if bye == 1 then root[MEMBERS] = root[MEMBERS] - 1 end
+
+-- A scope is remembered until it is full, unpaused and without a caller, and for
+-- an hour at least: a key that ends sooner would forgive what is owed.
+for _, s in ipairs(order) do
+  local ms = KEEP
+  for _, l in ipairs(s[LIMITS]) do
+    if l[U] < l[BURST] then ms = max(ms, (l[BURST] - l[U]) * l[W] / l[N] / 999 + 1000) end
+  end
+  if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
+  if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end
+  if M then
+    for _, l in ipairs(s[LIMITS]) do cool(l) end
+    cool(s[GATE])
+    s[GATE] = pack(s[GATE])
+  end
+  call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
+end
+
+out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0
+out[5], out[6], out[7] = root[EPOCH], root[MEMBERS], root[WAITN]
+for who, at in pairs(notices) do
+  if not posts[who] then call('PUBLISH', pre .. 'w:' .. who, string.format('%.0f', at - now)) end
+end
+
+-- A process that leaves in peace is no member from now on, and its keys go.
+if bye == 1 then
+  call('ZREM', pre .. 'm', pid)
+  call('DEL', pre .. 'h:' .. pid, pre .. 'i:' .. pid)
+end
+
+local reply = pack(out)
+call('SET', pkey, pack({number, reply, p[3], bye, root[GEN]}), 'PX', KEEP)
+return reply

@@ -1,0 +1,324 @@
+package redislimit
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// An entry is an open reservation, or a free place for one.
+type entry struct {
+	seq   uint32 // 0: free
+	index uint32
+	id    int64 // the ask it was given for
+	cost  limit.Cost
+	path  *path
+	epoch int64             // limits that came later did not charge it
+	probe bool              // it goes while its scope is paused
+	local limit.Reservation // of the share, while the store is away
+	away  *away             // not nil if it is the share's
+
+	sent  int64  // the store's instant, 0: not sent
+	marks []sums // of each scope of the path, then
+	young bool   // sent less than 250 ms ago
+}
+
+// A table keeps open reservations in reused entries. A handle is the place and
+// how often it was given.
+type table struct {
+	entries []*entry
+	free    []uint32
+	n       int
+	seq     uint32
+}
+
+func (t *table) put() *entry {
+	if len(t.free) == 0 {
+		t.entries = append(t.entries, &entry{index: uint32(len(t.entries))})
+		t.free = append(t.free, uint32(len(t.entries)-1))
+	}
+	e := t.entries[t.free[len(t.free)-1]]
+	t.free = t.free[:len(t.free)-1]
+	t.n++
+	if t.seq++; t.seq == 0 {
+		t.seq = 1
+	}
+	*e = entry{seq: t.seq, index: e.index, marks: e.marks[:0]}
+	return e
+}
+
+func (t *table) drop(e *entry) {
+	e.seq, e.path, e.away, e.local = 0, nil, nil, limit.Reservation{}
+	t.free = append(t.free, e.index)
+	t.n--
+}
+
+func (t *table) get(handle uint64) *entry {
+	i := int(uint32(handle))
+	if i >= len(t.entries) || t.entries[i].seq != uint32(handle>>32) || t.entries[i].seq == 0 {
+		return nil
+	}
+	return t.entries[i]
+}
+
+func (t *table) all() []*entry {
+	var open []*entry
+	for _, e := range t.entries {
+		if e.seq != 0 {
+			open = append(open, e)
+		}
+	}
+	return open
+}
+
+func (e *entry) handle() uint64 { return uint64(e.seq)<<32 | uint64(e.index) }
+
+// An end is what the reservations of one path that ended come to. Reservations
+// older than a change of limits are counted apart: a limit does not give back
+// what it never charged.
+type end struct {
+	places int64
+	refund limit.Cost
+}
+
+type endKey struct {
+	path  *path
+	epoch int64
+}
+
+type cancel struct {
+	path   *path
+	id     int64
+	seq    int64
+	likely limit.Cost
+}
+
+// entry enters what the store has granted.
+func (l *Limiter) entry(id int64, p *path, cost limit.Cost, epoch int64, probe bool) *entry {
+	e := l.entries.put()
+	e.id, e.cost, e.path, e.epoch, e.probe = id, cost, p, epoch, probe
+	return e
+}
+
+// finish ends an entry with a refund, which is negative where the call cost more.
+// The path's reference goes on to the end.
+func (l *Limiter) finish(e *entry, refund limit.Cost, kept bool) {
+	if e.away != nil {
+		if kept {
+			e.local.Keep()
+		}
+		e.away.spent(e.path, cost(e.cost, refund))
+		l.drop(e.path)
+		l.entries.drop(e)
+		return
+	}
+	l.addEnd(e.path, e.epoch, 1, refund)
+	l.drop(e.path)
+	l.entries.drop(e)
+}
+
+func cost(c, less limit.Cost) limit.Cost {
+	return limit.Cost{Requests: c.Requests - less.Requests, Input: c.Input - less.Input, Output: c.Output - less.Output}
+}
+
+// addEnd notes an end, to leave with the next call, or at the latest after
+// SettleWithin; at once while somebody waits.
+func (l *Limiter) addEnd(p *path, epoch, places int64, refund limit.Cost) {
+	key := endKey{p, epoch}
+	x := l.ends[key]
+	if x == nil {
+		x = &end{}
+		l.ends[key] = x
+		p.refs++
+	}
+	x.places += places
+	x.refund.Requests += refund.Requests
+	x.refund.Input += refund.Input
+	x.refund.Output += refund.Output
+	switch {
+	case l.waiting > 0 || len(l.line) > 0 || len(l.pending) > 0:
+		if !l.urgent {
+			l.urgent = true
+			l.wake()
+		}
+	case l.endsDue.IsZero():
+		l.endsDue = time.Now().Add(l.o.SettleWithin)
+		l.wake()
+	}
+}
+
+// giveBack returns an entry whose caller is gone, or who never sent.
+func (l *Limiter) giveBack(e *entry) {
+	if e.probe {
+		l.probed(e, 3)
+	}
+	l.finish(e, e.cost, false)
+}
+
+// probed tells the store how a probe ended.
+func (l *Limiter) probed(e *entry, how int64) {
+	e.path.refs++
+	l.control(&control{kind: ctlProbe, path: e.path, nums: []int64{e.id, how}})
+}
+
+func clamp(v int64) int64 { return max(0, min(v, limit.MaxUnits)) }
+
+// Settle ends the reservation of handle: see [limit.Reservation.Settle].
+func (l *Limiter) Settle(handle uint64, actual limit.Cost) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries.get(handle)
+	if e == nil {
+		return
+	}
+	if e.away != nil {
+		e.local.Settle(actual)
+	}
+	if e.probe {
+		l.probed(e, 1)
+	}
+	l.finish(e, limit.Cost{Input: e.cost.Input - clamp(actual.Input), Output: e.cost.Output - clamp(actual.Output)}, false)
+}
+
+// Keep ends the reservation of handle: see [limit.Reservation.Keep].
+func (l *Limiter) Keep(handle uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries.get(handle); e != nil {
+		if e.probe {
+			l.probed(e, 2)
+		}
+		l.finish(e, limit.Cost{}, true)
+	}
+}
+
+// Return ends the reservation of handle: see [limit.Reservation.Return].
+func (l *Limiter) Return(handle uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries.get(handle); e != nil {
+		if e.away != nil {
+			e.local.Return()
+		}
+		l.giveBack(e)
+	}
+}
+
+// Cost is what is reserved under handle; zero after the end.
+func (l *Limiter) Cost(handle uint64) limit.Cost {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries.get(handle); e != nil {
+		return e.cost
+	}
+	return limit.Cost{}
+}
+
+// Sent notes that an attempt leaves now: see [limit.Reservation.Sent].
+func (l *Limiter) Sent(handle uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries.get(handle)
+	if e == nil {
+		return
+	}
+	e.sent = l.storeNow()
+	e.marks = e.marks[:0]
+	for _, s := range e.path.all {
+		e.marks = append(e.marks, s.sums)
+	}
+	l.young.push(e)
+}
+
+// storeNow is the store's instant, at most a round trip early.
+func (l *Limiter) storeNow() int64 {
+	if l.lastAt.IsZero() {
+		return 0
+	}
+	return l.lastSrv + int64(time.Since(l.lastAt)/time.Microsecond)
+}
+
+// young lists what was sent less than 250 ms ago: debits of that time may be in
+// the reading already that the answer brings, and are not counted again.
+type young struct{ list []youngEntry }
+
+type youngEntry struct {
+	e   *entry
+	seq uint32
+	at  int64
+}
+
+const settleTime = 250_000 // microseconds
+
+func (y *young) push(e *entry) {
+	e.young = true
+	y.list = append(y.list, youngEntry{e, e.seq, e.sent})
+}
+
+// settle fixes the debits of those that are old enough by the instant now. It runs
+// before the sums of that instant are taken over.
+func (y *young) settle(now int64) {
+	n := 0
+	for _, x := range y.list {
+		if now-x.at <= settleTime {
+			break
+		}
+		n++
+		if x.e.seq == x.seq && x.e.sent == x.at {
+			for i, s := range x.e.path.all {
+				x.e.marks[i].debits = s.sums.debits
+			}
+			x.e.young = false
+		}
+	}
+	y.list = y.list[n:]
+	if len(y.list) == 0 {
+		y.list = nil
+	}
+}
+
+// Lower lowers a limit by what the other side had left: see
+// [limit.Reservation.LowerIn]. It waits for the store, one round trip, bounded by
+// the Timeout.
+func (l *Limiter) Lower(handle uint64, scope, name string, remaining int64, own limit.Cost) bool {
+	l.mu.Lock()
+	e := l.entries.get(handle)
+	if e == nil || e.sent == 0 {
+		l.mu.Unlock()
+		return false
+	}
+	at := -1
+	for i, s := range e.path.all {
+		if s.name == scope {
+			at = i
+		}
+	}
+	if at < 0 {
+		l.mu.Unlock()
+		return false
+	}
+	if e.away != nil {
+		r := e.local
+		l.mu.Unlock()
+		return r.Lower(name, remaining, own)
+	}
+	m, s := e.marks[at], e.path.all[at]
+	if e.young { // nothing after it counts yet
+		m.debits = s.sums.debits
+	}
+	var unit limit.Unit
+	for _, k := range s.limits {
+		if k.Name == name {
+			unit = k.Unit
+		}
+	}
+	held := [...]int64{clamp(own.Requests), clamp(own.Input), clamp(own.Output), clamp(own.Input) + clamp(own.Output)}[unit&3]
+	remaining = max(-limit.MaxUnits, min(remaining, limit.MaxUnits)) - held
+	c := &control{kind: ctlLower, scope: s, name: name, done: make(chan struct{}), nums: []int64{
+		remaining, e.sent,
+		m.debits[0], m.debits[1], m.debits[2], m.refunds[0], m.refunds[1], m.refunds[2],
+	}}
+	l.control(c)
+	l.mu.Unlock()
+	return l.answer(c)
+}
