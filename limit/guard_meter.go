@@ -10,12 +10,13 @@ import "time"
 //	nothing more     the bucket decides
 //	guard            the guard must have room too
 //	window           the window decides; the bucket is charged along with it
-//	both             either the window, or the bucket with what a reading shows for
-//	                 sure, or the bucket alone before the first reading; and the guard
+//	both             the bucket and the guard; and the window, unless a reading shows
+//	                 for sure that there is room, or none was heard yet
 //
 // A cost goes through all that decides, or through nothing. All books are charged
-// with all that goes, and lowered by all readings. So another law changes only
-// which books are asked, and raises none.
+// with all that goes. Readings lower the bucket, and a window whose law is known:
+// in a window that is a guess, what others seem to use would stay for all of it. So
+// another law changes only which books are asked, and raises none.
 type meter struct {
 	Bucket
 	more *meterMore
@@ -28,12 +29,12 @@ type meterMore struct {
 	before  meterBefore
 }
 
-// asks reports whether the window decides. Behind a guard its law is a guess, which
+// asks reports whether the window is asked. Behind a guard its law is a guess, which
 // counts only once an answer has said what is left: that may lift the guard.
 func (x *meterMore) asks() bool { return !x.guarded || x.guard.heard }
 
-// trusts reports whether the bucket may let cost go beside the window: a reading
-// shows more than the window's books are sure of, or nothing was heard yet.
+// trusts reports whether cost needs no room in the window behind a guard: a reading
+// shows for sure that there is room, or nothing was heard yet.
 func (x *meterMore) trusts(cost int64) bool {
 	return x.guarded && (!x.guard.heard || x.guard.Covers(cost))
 }
@@ -68,11 +69,14 @@ func (m *meter) takeMore(now, cost int64) bool {
 		switch {
 		case cost > m.max:
 			return false
-		case x.asks() && w.take(now, cost):
+		case x.guarded:
+			if !x.trusts(cost) && !w.admits(cost) || !m.Bucket.take(now, cost) {
+				return false
+			}
+			w.charge(w.at, cost)
+		case w.take(now, cost):
 			m.Bucket.advance(now)
 			m.Bucket.charge(cost)
-		case x.trusts(cost) && m.Bucket.take(now, cost):
-			w.charge(w.at, cost)
 		default:
 			return false
 		}
@@ -116,7 +120,10 @@ func (m *meter) admits(now, cost int64) bool {
 	if x.window == nil {
 		return covers()
 	}
-	return cost <= m.max && x.asks() && x.window.admits(cost) || x.trusts(cost) && covers()
+	if x.guarded {
+		return covers() && (x.trusts(cost) || x.window.admits(cost))
+	}
+	return cost <= m.max && x.window.admits(cost)
 }
 
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
@@ -126,13 +133,11 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 		return m.Bucket.waitFrom(start, ahead, cost)
 	}
 	var wait int64
-	if x.window != nil && x.asks() {
-		wait = x.window.waitFrom(start, ahead, cost)
-		if x.trusts(ahead + cost) {
-			wait = min(wait, m.Bucket.waitFrom(start, ahead, cost))
-		}
-	} else {
+	if x.window == nil || x.guarded {
 		wait = m.Bucket.waitFrom(start, ahead, cost)
+	}
+	if x.window != nil && (!x.guarded || !x.trusts(ahead+cost)) {
+		wait = max(wait, x.window.waitFrom(start, ahead, cost))
 	}
 	if x.guarded {
 		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
@@ -219,7 +224,7 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	if x.guarded {
 		x.guard.Shown(time.Duration(sent), left, left-r.near)
 	}
-	if x.window != nil {
+	if x.window != nil && !x.guarded {
 		x.window.advance(m.at)
 		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
 	}
