@@ -228,7 +228,7 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 			b := &s.limits[j]
 			b.take(now, w.a.in(b.unit))
 		}
-		s.debits = s.debits.plus(w.cost)
+		s.spend(now, w.cost)
 	}
 	r := Reservation{seq: l.open.seq}
 	var e *entry

@@ -6,7 +6,7 @@ import "time"
 // limiter uses the meter by the methods of Bucket and those in this file only, so
 // another meter of the same methods changes nothing elsewhere.
 type bound struct {
-	Bucket
+	meter
 	unit Unit
 	born uint64 // table.seq when it came; see correct
 
@@ -19,27 +19,67 @@ type bound struct {
 	line *line // of those who lack it; nil until somebody does
 }
 
-func newBound(cfg *Limit, now int64) bound {
+// newBound makes a limit at instant now. epoch is the instant 0, counted from 1970.
+func newBound(cfg *Limit, now, epoch int64) bound {
 	burst, largest := cfg.sizes()
-	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, cfg: cfg}
+	b := bound{meter: meter{Bucket: newBucket(cfg.Rate, burst, largest, now)}, unit: cfg.Unit, cfg: cfg}
 	if cfg.Empty {
 		b.level = wide{}
 	}
+	b.obey(&Limit{}, epoch)
 	return b
+}
+
+// obey takes over the law and the guard of b.cfg, at the last instant, where they
+// differ from those of old.
+func (b *bound) obey(old *Limit, epoch int64) {
+	if law := b.cfg.Law; law != old.Law {
+		if !law.FirstCall || law.Edge != 0 {
+			law.Edge -= time.Duration(epoch)
+			if law.FirstCall && law.Edge == 0 {
+				law.Edge = 1
+			}
+		}
+		b.follow(law) // cannot fail: checked with the limit
+	}
+	switch g := b.cfg.Guard; {
+	case g == old.Guard:
+	case g > 0 && old.Guard > 0:
+		b.more.guard.set(b.at, b.cfg.Rate, g)
+	default:
+		b.protect(g)
+	}
+	if x := b.more; x != nil && x.window == nil && !x.guarded {
+		b.more = nil
+	}
 }
 
 // short reports whether c must wait at now, and until when.
 func (b *bound) short(now, c int64) (at int64, lacks bool) {
-	b.advance(now)
+	if b.more != nil {
+		return b.shortMore(now, c)
+	}
+	b.Bucket.advance(now)
 	if !b.lacks(c) {
 		return 0, false
 	}
-	return later(now, b.waitFrom(now, 0, c)), true
+	return later(now, b.Bucket.waitFrom(now, 0, c)), true
+}
+
+func (b *bound) shortMore(now, c int64) (at int64, lacks bool) {
+	b.advance(now)
+	if b.admits(now, c) {
+		return 0, false
+	}
+	return later(now, max(1, b.waitFrom(now, 0, c))), true
 }
 
 // leaves reports whether, with c spent at now, next can still go at the instant
 // then.
 func (b *bound) leaves(now, c, then, next int64) bool {
+	if b.more != nil {
+		return later(now, b.waitFrom(now, c, next)) <= then
+	}
 	rest := b.level.sub(mul(uint64(c), b.w)).add(mul(b.n, uint64(then-now))).min(b.cap)
 	return !rest.less(b.need(next))
 }
@@ -47,11 +87,11 @@ func (b *bound) leaves(now, c, then, next int64) bool {
 // full reports whether b holds at now what a new one of its kind would hold.
 func (b *bound) full(now int64) bool {
 	b.advance(now)
-	return b.held <= now && !b.level.less(b.cap)
+	return b.held <= now && !b.level.less(b.cap) && (b.more == nil || b.more.window == nil || b.credit() >= int64(b.n))
 }
 
-// setBack lowers b, at now, so that then is there after d, in grains. It reports
-// whether b was above.
+// setBack lowers the bucket of b, at now, so that then is there after d, in
+// grains. It reports whether it was above.
 func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
 	b.advance(now)
 	real := b.real(now)
@@ -60,6 +100,16 @@ func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
 	}
 	b.held, b.took = later(now, int64(d)), real.sub(b.level)
 	return true
+}
+
+// refused lowers b, at now, so that keep units are there after d. It reports
+// whether credit fell.
+func (b *bound) refused(now, keep int64, d time.Duration) bool {
+	fell := b.setBack(now, mul(uint64(keep), b.w), d)
+	if b.more != nil {
+		fell = b.refusedMore(now, keep, int64(d)) || fell
+	}
+	return fell
 }
 
 // real is what the level would be had it not been set back.

@@ -95,6 +95,20 @@ func (m *meter) untake(cost int64) {
 	}
 }
 
+// admits reports whether takeMore would take cost at now, which is the last
+// instant.
+func (m *meter) admits(now, cost int64) bool {
+	x := m.more
+	if x.guarded && !x.guard.passes(now, cost) {
+		return false
+	}
+	covers := func() bool { return cost <= m.max && !m.Bucket.lacks(cost) }
+	if x.window == nil {
+		return covers()
+	}
+	return cost <= m.max && x.window.admits(cost) || x.guarded && x.guard.Covers(cost) && covers()
+}
+
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
 func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	x := m.more
@@ -176,12 +190,18 @@ type reading struct {
 // lowerSent takes in a reading of a call sent at that instant. It reports whether
 // credit fell.
 func (m *meter) lowerSent(sent int64, r reading) bool {
-	x := m.more
 	left := r.remaining - r.margin - r.charged + r.returned
 	fell := m.lower(mulSigned(left, m.w).add(mul(m.n, uint64(max(0, m.at-sent)))))
-	if x == nil {
+	if m.more == nil {
 		return fell
 	}
+	return m.sawMore(sent, r) || fell
+}
+
+// sawMore takes in a reading in the guard and the window.
+func (m *meter) sawMore(sent int64, r reading) (fell bool) {
+	x := m.more
+	left := r.remaining - r.margin - r.charged + r.returned
 	if x.guarded {
 		x.guard.Shown(time.Duration(sent), left, left-r.near)
 	}
@@ -189,7 +209,7 @@ func (m *meter) lowerSent(sent int64, r reading) bool {
 		x.window.advance(m.at)
 		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
 	}
-	return fell
+	return false
 }
 
 // drain lets keep be there at d from now, and nothing beyond.
@@ -200,6 +220,34 @@ func (m *meter) drain(keep, d int64) bool {
 		return x.window.drain(keep, d)
 	}
 	return fell
+}
+
+// refusedMore takes in a refusal at now: the guard is as at the start, and after d
+// the window holds keep units and nothing beyond.
+func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
+	x := m.more
+	if x.guarded {
+		x.guard.Refused(time.Duration(now))
+	}
+	if x.window != nil {
+		x.window.advance(now)
+		fell = x.window.drain(keep, d)
+	}
+	return fell
+}
+
+// capacity is how much may go at once after a rest, in units, as far as is known.
+func (m *meter) capacity() int64 {
+	n := m.burst
+	if x := m.more; x != nil {
+		if x.window != nil {
+			n = int64(m.n)
+		}
+		if x.guarded {
+			n = min(n, x.guard.Burst())
+		}
+	}
+	return max(0, n)
 }
 
 // set changes the rate at the last instant.

@@ -358,9 +358,15 @@ func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok
 	a, limits := cost.amounts(), s.limits
 	for i := range limits {
 		b := &limits[i]
-		if !b.take(now, a.in(b.unit)) {
+		var ok bool
+		if c := a.in(b.unit); b.more == nil { // asked here, as a call costs more
+			ok = b.Bucket.take(now, c)
+		} else {
+			ok = b.takeMore(now, c)
+		}
+		if !ok {
 			for j := range i { // advanced to the same instant: exactly undone
-				limits[j].refund(a.in(limits[j].unit))
+				limits[j].untake(a.in(limits[j].unit))
 			}
 			return Reservation{}, false
 		}
@@ -368,7 +374,7 @@ func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok
 	if l.young.oldest != nil {
 		l.young.settle(l)
 	}
-	s.debits = s.debits.plus(cost)
+	s.spend(now, cost)
 	if !place {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}

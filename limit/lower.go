@@ -18,9 +18,9 @@ func (r Reservation) Sent() {
 	if e := r.open(); e != nil {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.mark = mark{set: true, at: now, sums: l.root.sums()}
+		e.mark = mark{set: true, at: now, sums: l.root.sumsAt(now)}
 		for i := range e.path {
-			e.path[i].sums = e.path[i].s.sums()
+			e.path[i].sums = e.path[i].s.sumsAt(now)
 		}
 		l.young.push(e)
 	}
@@ -89,17 +89,96 @@ func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
 	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - held.in(b.unit)
-	level := mulSigned(remaining, b.w).
+	level := mulSigned(remaining-b.cfg.Margin, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
-	if !b.lower(level) {
+	fell := b.lower(level)
+	if fell {
+		b.took = wide{}
+	} else {
 		b.took = b.took.min(level.sub(b.level)) // what was taken below it
+	}
+	if b.more != nil {
+		r := reading{
+			remaining: remaining, margin: b.cfg.Margin, charged: out.in(b.unit), returned: in.in(b.unit),
+			near: l.near(e, s, then, b.unit),
+		}
+		if b.sawMore(e.mark.at, r) {
+			fell = true
+		}
+		if b.line != nil {
+			l.look(b.line, now) // a reading may let more go at once
+		}
+		l.run(now)
+	} else if fell {
+		l.run(now)
+	}
+	return fell
+}
+
+// near is what was charged in s so near to the mark of e that its reading may have
+// it or not, without what e was charged itself, in units.
+func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
+	upTo := then.debits
+	if e.mark.young {
+		upTo = s.debits
+	}
+	c := upTo.minus(then.before)
+	if e.taken >= e.mark.at-settleTime {
+		c = c.minus(e.cost)
+	}
+	a := c.amounts()
+	return max(0, a.in(u))
+}
+
+// Passed notes that the other side has not refused the attempt noted by
+// [Reservation.Sent]. Where a [Limit.Guard] let a whole burst go with it, the next
+// one may be twice as large. It does nothing without Sent, or after the end.
+func (r Reservation) Passed() {
+	if r.e == nil {
+		if p, ok := r.by.(interface{ Passed(handle uint64) }); ok {
+			p.Passed(r.seq)
+		}
+		return
+	}
+	l := r.e.l
+	l.lock()
+	defer l.mu.Unlock()
+	e := r.open()
+	if e == nil || !e.mark.set {
+		return
+	}
+	grown := l.root.passed(l, e)
+	for i := range e.path {
+		grown = e.path[i].s.passed(l, e) || grown
+	}
+	if grown {
+		l.run(l.last)
+	}
+}
+
+// passed lets the guards of s grow after e. It reports whether one did.
+func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
+	if s.trail == nil {
 		return false
 	}
-	b.took = wide{}
-	l.run(now)
-	return true
+	now := l.catchUp()
+	for i := range s.limits {
+		b := &s.limits[i]
+		if b.more == nil || !b.more.guarded || b.more.guard.open {
+			continue
+		}
+		burst := b.more.guard.pace.burst
+		b.more.guard.Passed(time.Duration(now), time.Duration(e.mark.at))
+		if b.more.guard.pace.burst != burst {
+			grown = true
+			if b.line != nil {
+				l.look(b.line, now)
+			}
+		}
+	}
+	return grown
 }
 
 // A mark remembers the sums at the instant an attempt was sent, so that what
@@ -117,9 +196,45 @@ type mark struct {
 type sums struct {
 	debits  Cost // final, once the mark is no longer young
 	refunds Cost
+	before  Cost // debits when the mark was settleTime away; where a limit has a guard
 }
 
-func (s *scope) sums() sums { return sums{s.debits, s.refunds} }
+func (s *scope) sumsAt(now int64) sums {
+	n := sums{debits: s.debits, refunds: s.refunds}
+	if s.trail != nil {
+		n.before = s.trail.at(now-settleTime, s.debits)
+	}
+	return n
+}
+
+// A trail is what had been charged in a scope by some instants of the last half of
+// a second: one for each slot of 2^24 nanoseconds, as it was when the slot began.
+type trail struct {
+	debits [32]Cost
+	last   int64 // the number of the present slot
+}
+
+func (t *trail) note(now int64, debits Cost) {
+	k := int64(len(t.debits))
+	slot := now >> 24
+	for i := max(t.last+1, slot-k+1); i <= slot; i++ {
+		t.debits[i%k] = debits
+	}
+	t.last = max(t.last, slot)
+}
+
+// at is what had been charged by an instant at most, if debits are the present ones.
+func (t *trail) at(now int64, debits Cost) Cost {
+	k := int64(len(t.debits))
+	switch slot := max(0, now) >> 24; {
+	case slot > t.last:
+		return debits
+	case slot <= t.last-k:
+		return t.debits[(t.last+1)%k] // the oldest
+	default:
+		return t.debits[slot%k]
+	}
+}
 
 // settleTime is how long after an attempt left its debits may already be in
 // the snapshot it brings back. Debits of that time are not counted again.

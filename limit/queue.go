@@ -23,6 +23,7 @@ type waiter struct {
 	first        bool
 	seq          uint64        // order of arrival
 	joined       int64         // instant
+	went         int64         // instant of the decision
 	expires      int64         // instant at which it is refused
 	done         chan struct{} // closed at the decision
 	stop         func() bool   // of a ticket: forgets its context
@@ -459,7 +460,7 @@ func (l *Limiter) decide(t *waiter, r Reservation, err error, now int64) {
 	if k.n == 0 {
 		l.dropLane(k)
 	}
-	t.r, t.err = r, err
+	t.r, t.err, t.went = r, err, now
 	close(t.done)
 }
 
@@ -527,7 +528,7 @@ func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
 	e = &Error{Reason: ErrCanceled, Cause: cause, ctx: other(err, cause), Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
 	if t.r.e == nil {
 		// Wait is of the root and the common tenant, and took no place.
-		l.correct(t.cost, t.r.seq, flowKey{&l.root, Interactive}, nil)
+		l.correct(t.cost, t.r.seq, t.went, flowKey{&l.root, Interactive}, nil)
 	} else if t.r.finish(returned, Cost{}) {
 		t.r, t.err = Reservation{}, e // for the one who takes it after all
 	}

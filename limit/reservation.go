@@ -22,6 +22,7 @@ type Reservation struct {
 type entry struct {
 	l      *Limiter
 	seq    uint64 // 0 = free
+	taken  int64  // instant
 	cost   Cost
 	spare  Cost // how much of it is expected to come back
 	tenant *scope
@@ -54,7 +55,7 @@ func (t *table) put(l *Limiter, cost Cost) *entry {
 	t.free = e.next
 	t.n++
 	t.seq++
-	e.seq, e.cost, e.spare, e.class, e.mark.set = t.seq, cost, Cost{}, Interactive, false
+	e.seq, e.taken, e.cost, e.spare, e.class, e.mark.set = t.seq, l.last, cost, Cost{}, Interactive, false
 	return e
 }
 
@@ -116,9 +117,9 @@ func (r Reservation) finish(how ending, actual Cost) bool {
 		l.correct(Cost{
 			Input:  e.cost.Input - clampUnits(actual.Input),
 			Output: e.cost.Output - clampUnits(actual.Output),
-		}, r.seq, flowKey{e.tenant, e.class}, e.path)
+		}, r.seq, e.taken, flowKey{e.tenant, e.class}, e.path)
 	case returned:
-		l.correct(e.cost, r.seq, flowKey{e.tenant, e.class}, e.path)
+		l.correct(e.cost, r.seq, e.taken, flowKey{e.tenant, e.class}, e.path)
 	}
 	if len(e.path) > 0 {
 		for i := range e.path {
@@ -215,17 +216,17 @@ func (r Reservation) end(how ending, actual Cost) {
 }
 
 // correct gives back (or, where negative, charges) the difference between
-// reserved and actual, in the root and in path. A limit that came after the
+// reserved at instant taken and actual, in the root and in path. A limit that came after the
 // reservation was not charged for it; giving back to it would mint credit.
-func (l *Limiter) correct(diff Cost, seq uint64, key flowKey, path []hold) {
+func (l *Limiter) correct(diff Cost, seq uint64, taken int64, key flowKey, path []hold) {
 	a := diff.amounts()
-	l.correctIn(&l.root, diff, &a, seq, key)
+	l.correctIn(&l.root, diff, &a, seq, taken, key)
 	for i := range path {
-		l.correctIn(path[i].s, diff, &a, seq, key)
+		l.correctIn(path[i].s, diff, &a, seq, taken, key)
 	}
 }
 
-func (l *Limiter) correctIn(s *scope, diff Cost, a *amounts, seq uint64, key flowKey) {
+func (l *Limiter) correctIn(s *scope, diff Cost, a *amounts, seq uint64, taken int64, key flowKey) {
 	s.refunds = s.refunds.plus(diff)
 	for i := range s.limits {
 		b := &s.limits[i]
@@ -234,7 +235,7 @@ func (l *Limiter) correctIn(s *scope, diff Cost, a *amounts, seq uint64, key flo
 		case d == 0 || b.born > seq:
 			continue
 		case d > 0:
-			b.refund(d)
+			b.refund(taken, d)
 		default:
 			b.advance(l.now()) // a charge does depend on what was full before it
 			b.charge(-d)

@@ -18,6 +18,7 @@ type scope struct {
 	// Sums over all time, modulo 2^64: differences between two readings are
 	// exact as long as they are below 2^63.
 	debits, refunds Cost
+	trail           *trail // of debits; nil while no limit has a guard
 
 	spare       Cost // what open reservations are expected to give back
 	opt         ScopeOptions
@@ -53,6 +54,26 @@ func (s *scope) find(name string) *bound {
 		}
 	}
 	return nil
+}
+
+// follows keeps a trail of s while one of its limits has a guard.
+func (s *scope) follows(now int64) {
+	guarded := slices.ContainsFunc(s.limits, func(b bound) bool { return b.more != nil && b.more.guarded })
+	switch {
+	case !guarded:
+		s.trail = nil
+	case s.trail == nil:
+		s.trail = &trail{}
+		s.trail.note(now, s.debits)
+	}
+}
+
+// spend notes what is charged in s at now.
+func (s *scope) spend(now int64, c Cost) {
+	if s.trail != nil {
+		s.trail.note(now, s.debits)
+	}
+	s.debits = s.debits.plus(c)
 }
 
 // relink tells the lines where their limits are, after these moved.
@@ -97,9 +118,10 @@ func (s *scope) configure(l *Limiter, limits []Limit, now int64, born uint64) er
 		if s.find(lim.Name) != nil {
 			return &ConfigError{field + ".Name", lim.Name, "is already used by another limit"}
 		}
-		b := newBound(l.share(lim), now)
+		b := newBound(l.share(lim), now, l.base.UnixNano())
 		b.conf, b.born = b.cfg, born
 		s.limits = append(s.limits, b)
+		s.follows(now)
 	}
 	return nil
 }
@@ -313,18 +335,21 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 		}
 	case b == nil:
 		l.open.seq++
-		fresh := newBound(l.share(lim), now)
+		fresh := newBound(l.share(lim), now, l.base.UnixNano())
 		fresh.born = l.open.seq
 		s.limits = append(s.limits, fresh)
+		s.follows(now)
 		s.relink()
 		b = &s.limits[len(s.limits)-1]
 		l.refuseImpossible(s)
 	default:
-		most, unit := b.max, b.unit
+		most, unit, old := b.max, b.unit, b.cfg
 		b.advance(now)
 		burst, largest := lim.sizes()
 		b.change(now, lim.Rate, burst, largest)
 		b.cfg = l.share(lim)
+		b.obey(old, l.base.UnixNano())
+		s.follows(now)
 		var q *line
 		if unit != lim.Unit {
 			l.open.seq++
@@ -362,7 +387,7 @@ func (l *Limiter) DrainScope(scope, name string, keep int64, d time.Duration) bo
 		return false
 	}
 	b := s.find(name)
-	if b == nil || !b.setBack(now, mul(uint64(clampUnits(keep)), b.w), max(0, d)) {
+	if b == nil || !b.refused(now, clampUnits(keep), max(0, d)) {
 		return false
 	}
 	l.run(now)

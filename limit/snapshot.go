@@ -138,9 +138,9 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 	for i := range s.limits {
 		b := &s.limits[i]
 		b.advance(now)
-		c := b.Credit()
+		c := b.credit()
 		state := LimitState{
-			Limit: *b.cfg, Capacity: b.burst,
+			Limit: *b.cfg, Capacity: b.capacity(),
 			Credit: max(0, c), Debt: max(0, -c), Waiting: asked.in(b.unit),
 		}
 		if b.conf != nil {

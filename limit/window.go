@@ -266,17 +266,23 @@ func (w *Window) levelAt(now int64) wide {
 	return level
 }
 
-// take spends cost if there is room. A cost of zero always goes.
+// take spends cost if there is room. A cost of zero always goes, and one above the
+// limit where nothing else counts.
 func (w *Window) take(now, cost int64) bool {
 	w.advance(now)
 	if cost == 0 {
 		return true
 	}
-	if cost > w.n || w.quiet(w.at) || w.levelAt(w.at).less(mul(uint64(cost), w.w)) {
+	if !w.admits(cost) {
 		return false
 	}
 	w.charge(w.at, cost)
 	return true
+}
+
+// admits reports whether cost may go at the last instant.
+func (w *Window) admits(cost int64) bool {
+	return cost == 0 || !w.quiet(w.at) && !w.levelAt(w.at).less(mul(uint64(min(cost, w.n)), w.w))
 }
 
 // quiet reports whether at is too near to the next edge. A window that begins
@@ -411,6 +417,7 @@ func (w *Window) waitFrom(start, ahead, cost int64) int64 {
 	if cost == 0 && ahead == 0 {
 		return 0
 	}
+	cost = min(cost, w.n)
 	wait := int64(0)
 	if w.paned() {
 		wait = w.panes.rolled(start, w).wait(start, ahead, cost, w)
