@@ -219,26 +219,32 @@ func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, beh
 
 // take spends what w wants in all scopes of its path. Nothing is lacking.
 func (l *Limiter) take(w *want, now int64) Reservation {
-	if l.young.oldest != nil {
-		l.young.settle(l)
-	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		for j := range s.limits {
 			b := &s.limits[j]
-			b.take(now, w.a.in(b.unit))
+			if c := w.a.in(b.unit); b.more == nil {
+				b.Bucket.take(now, c)
+			} else {
+				b.takeMore(now, c)
+			}
 		}
-		s.spend(now, w.cost)
+		if l.young.oldest != nil || s.trail != nil {
+			l.remember(s, now)
+		}
+		s.debits = s.debits.plus(w.cost)
 	}
 	r := Reservation{seq: l.open.seq}
 	var e *entry
 	if w.place {
 		e = l.open.put(l, w.cost)
-		e.tenant, e.class = w.tenant, w.class
-		if w.likely != w.cost {
-			e.spare = w.cost.minus(w.likely)
+		if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost {
+			e.more, e.class, e.spare = true, w.class, w.cost.minus(w.likely)
+			if w.tenant != &l.root {
+				e.tenant = w.tenant
+			}
 		}
-		r = Reservation{e: e, seq: e.seq}
+		r = Reservation{by: e, seq: e.seq}
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)

@@ -176,9 +176,11 @@ func (l *Limiter) acquireRoot(ctx context.Context, cost Cost, place bool) (Reser
 		return Reservation{}, ended(ctx, err)
 	}
 	stamp := l.clock()
-	l.lock()
+	if !l.mu.TryLock() { // l.lock, which is not inlined
+		l.lockSlow()
+	}
 	if l.waiting == 0 {
-		if r, ok := l.admitRoot(cost.bounded(), place, l.see(stamp)); ok {
+		if r, ok := l.admitRoot(cost, place, l.see(stamp)); ok {
 			l.mu.Unlock()
 			return r, nil
 		}
@@ -237,7 +239,7 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	l.lock()
 	defer l.mu.Unlock()
 	if l.waiting == 0 {
-		if r, ok := l.admitRoot(cost.bounded(), true, l.see(stamp)); ok {
+		if r, ok := l.admitRoot(cost, true, l.see(stamp)); ok {
 			return r, nil
 		}
 	}
@@ -268,7 +270,7 @@ func (l *Limiter) Allow(cost Cost) bool {
 	l.lock()
 	defer l.mu.Unlock()
 	if l.waiting == 0 {
-		if _, ok := l.admitRoot(cost.bounded(), false, l.see(stamp)); ok {
+		if _, ok := l.admitRoot(cost, false, l.see(stamp)); ok {
 			return true
 		}
 	}
@@ -349,10 +351,10 @@ func (l *Limiter) see(stamp int64) int64 {
 
 // admitRoot spends cost in the root scope while nobody waits, if it may go at
 // now: there is a place in flight, if it wants one, no pause, and credit in each
-// limit. Else it leaves all of them as they were.
+// limit. Else, or if the cost is unusual, it leaves all of them as they were.
 func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok bool) {
 	s := &l.root
-	if place && s.full() || now < s.pausedUntil || !cost.valid() {
+	if place && s.full() || now < s.pausedUntil || !cost.usual() {
 		return Reservation{}, false
 	}
 	a, limits := cost.amounts(), s.limits
@@ -371,15 +373,14 @@ func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok
 			return Reservation{}, false
 		}
 	}
-	if l.young.oldest != nil {
-		l.young.settle(l)
+	if l.young.oldest != nil || s.trail != nil {
+		l.remember(s, now)
 	}
-	s.spend(now, cost)
+	s.debits = s.debits.plus(cost)
 	if !place {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
 	s.open++
 	e := l.open.put(l, cost)
-	e.tenant = s
-	return Reservation{e: e, seq: e.seq}, true
+	return Reservation{by: e, seq: e.seq}, true
 }

@@ -6,19 +6,19 @@ import "time"
 // side says of its balance on that attempt is handed to [Reservation.Lower].
 // Calling it again, for a further attempt, moves the note.
 func (r Reservation) Sent() {
-	if r.e == nil {
-		if r.by != nil {
-			r.by.Sent(r.seq)
-		}
-		return
+	if r.by != nil {
+		r.by.Sent(r.seq)
 	}
-	l := r.e.l
+}
+
+func (e *entry) Sent(seq uint64) {
+	l := e.l
 	l.lock()
 	now := l.catchUp()
-	if e := r.open(); e != nil {
+	if e.seq == seq {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.mark = mark{set: true, at: now, sums: l.root.sumsAt(now)}
+		e.more, e.mark = true, mark{set: true, at: now, sums: l.root.sumsAt(now)}
 		for i := range e.path {
 			e.path[i].sums = e.path[i].s.sumsAt(now)
 		}
@@ -52,15 +52,15 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 // LowerIn is [Reservation.Lower] for a limit of another scope that the
 // reservation takes from. It does nothing for a scope that is not on its path.
 func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool {
-	if r.e == nil {
-		return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
-	}
-	l := r.e.l
+	return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
+}
+
+func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost) bool {
+	l := e.l
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	e := r.open()
-	if e == nil || !e.mark.set {
+	if e.seq != seq || !e.mark.set {
 		return false
 	}
 	s, then := &l.root, e.mark.sums
@@ -136,17 +136,16 @@ func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
 // [Reservation.Sent]. Where a [Limit.Guard] let a whole burst go with it, the next
 // one may be twice as large. It does nothing without Sent, or after the end.
 func (r Reservation) Passed() {
-	if r.e == nil {
-		if p, ok := r.by.(interface{ Passed(handle uint64) }); ok {
-			p.Passed(r.seq)
-		}
-		return
+	if p, ok := r.by.(interface{ Passed(handle uint64) }); ok {
+		p.Passed(r.seq)
 	}
-	l := r.e.l
+}
+
+func (e *entry) Passed(seq uint64) {
+	l := e.l
 	l.lock()
 	defer l.mu.Unlock()
-	e := r.open()
-	if e == nil || !e.mark.set {
+	if e.seq != seq || !e.mark.set {
 		return
 	}
 	grown := l.root.passed(l, e)

@@ -526,10 +526,11 @@ func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
 		return e
 	}
 	e = &Error{Reason: ErrCanceled, Cause: cause, ctx: other(err, cause), Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
-	if t.r.e == nil {
+	if own, ok := t.r.by.(*entry); !ok {
 		// Wait is of the root and the common tenant, and took no place.
-		l.correct(t.cost, t.r.seq, t.went, flowKey{&l.root, Interactive}, nil)
-	} else if t.r.finish(returned, Cost{}) {
+		a := t.cost.amounts()
+		l.correct(&l.root, &entry{seq: t.r.seq, taken: t.went}, &a)
+	} else if own.end(t.r.seq, returned, Cost{}) {
 		t.r, t.err = Reservation{}, e // for the one who takes it after all
 	}
 	l.run(now)

@@ -68,12 +68,12 @@ func (s *scope) follows(now int64) {
 	}
 }
 
-// spend notes what is charged in s at now.
-func (s *scope) spend(now int64, c Cost) {
+// remember is called before debits of s grow at now.
+func (l *Limiter) remember(s *scope, now int64) {
+	l.young.settle(l)
 	if s.trail != nil {
 		s.trail.note(now, s.debits)
 	}
-	s.debits = s.debits.plus(c)
 }
 
 // relink tells the lines where their limits are, after these moved.
