@@ -124,84 +124,90 @@ func (st *stop) line() *line {
 // out. So a call that is stopped by something of its own stands there, and blocks
 // nobody at the limits that it shares.
 //
-// k is the lane whose head w is, first in the line where it stands, or nil for a
-// newcomer. A lane stays where it is until it has enough of that.
+// k is the lane whose head w is, first in the line where it stands, and has been
+// looked at there; or it is nil for a newcomer. Others who stand in a line are
+// before w, unless the order there says otherwise.
 func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
+	var in *line
 	if k != nil {
-		st = stop{s: k.in.s, b: k.in.b, door: k.in.door}
-		if st.line() == k.in && l.stopped(&st, w, k, now) { // else it is a line for nothing now
-			return st, true
-		}
+		in = k.in
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if st = (stop{s: s}); s.opt.MaxInFlight > 0 && l.stopped(&st, w, k, now) {
-			return st, true
-		}
-		for j := range s.limits {
-			if st = (stop{s: s, b: &s.limits[j]}); l.stopped(&st, w, k, now) {
-				return st, true
+		if w.place && s.opt.MaxInFlight > 0 {
+			if st = (stop{s: s, at: never}); in == nil || st.line() != in {
+				if s.full() {
+					return st, true
+				}
+				if at, behind := l.behind(st.line(), w, k, now, 1); behind {
+					return stop{s: s, at: at}, true
+				}
 			}
 		}
-		if st = (stop{s: s, door: true}); now < s.pausedUntil && l.stopped(&st, w, k, now) {
-			return st, true
+		for j := range s.limits {
+			b := &s.limits[j]
+			c := w.a.in(b.unit)
+			if c == 0 || in != nil && b.line == in {
+				continue // what needs nothing of a limit delays nobody there
+			}
+			if at, short := b.short(now, c); short {
+				return stop{s: s, b: b, at: at}, true
+			}
+			if b.line == nil {
+				continue
+			}
+			if at, behind := l.behind(b.line, w, k, now, c); behind {
+				return stop{s: s, b: b, at: at}, true
+			}
+		}
+		if now < s.pausedUntil {
+			if st = (stop{s: s, door: true}); in == nil || st.line() != in {
+				at, held := s.holds(now, w.place)
+				if !held {
+					at, held = l.behind(st.line(), w, k, now, 0)
+				}
+				if st.at = at; held {
+					return st, true
+				}
+			}
 		}
 	}
 	return stop{}, false
 }
 
-// stopped reports whether w lacks one thing, and notes when to look again. Others
-// who stand in its line are before w, unless the order there says otherwise.
-func (l *Limiter) stopped(st *stop, w *want, k *lane, now int64) bool {
-	s := st.s
-	st.at = never
+// stays reports whether k, the first of q, still lacks what q is about, and when
+// to look again. A lane stays where it is until it has enough of that.
+func (l *Limiter) stays(q *line, k *lane, now int64) (at int64, stays bool) {
+	c := int64(1)
 	switch {
-	case st.b != nil:
-		c := w.a.in(st.b.unit)
-		if c == 0 {
-			return false // it needs nothing of this one, and delays nobody
+	case q.b != nil:
+		if q.b.line != q {
+			return 0, false // a line for nothing now
 		}
-		if at, short := st.b.short(now, c); short {
-			st.at = at
-			return true
+		a := k.head.cost.amounts()
+		c = a.in(q.b.unit)
+		if at, short := q.b.short(now, c); short {
+			return at, true
 		}
-		return l.waits(st, w, k, now, c)
-	case !st.door:
-		if !w.place || s.opt.MaxInFlight == 0 {
-			return false
-		}
-		return s.full() || l.waits(st, w, k, now, 1)
-	case now >= s.pausedUntil:
-		return false
+	case q.door:
+		return q.s.holds(now, k.needs&needsPlace != 0)
+	case q.s.full():
+		return never, true
+	case q.s.opt.MaxInFlight == 0:
+		return 0, false
 	}
-	at, may := s.probing(now)
-	switch {
-	case !may:
-		st.at = at
-		return true
-	case !w.place: // without a reservation nobody hears of a probe's end
-		st.at = s.pausedUntil
-		return true
+	if q.claim != nil && q.claim != k {
+		return l.claimed(q, k, now, c)
 	}
-	return l.waits(st, w, k, now, 0)
+	return 0, false
 }
 
-// waits is behind for the line of st, if there is one.
-func (l *Limiter) waits(st *stop, w *want, k *lane, now, c int64) bool {
-	q := st.line()
-	if q == nil {
-		return false
-	}
-	at, behind := l.behind(q, w, k, now, c)
-	if behind {
-		st.at = at
-	}
-	return behind
-}
-
-// behind reports whether w must wait for others in q, though the c units that it
+// behind reports whether w must wait for others in q, if there is such a line, though the c units that it
 // wants are there. The instant is that until which it must, or never.
 func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, behind bool) {
+	if q == nil {
+		return 0, false
+	}
 	if q.n > 0 && (k == nil || k.in != q) {
 		var head *waiter
 		if k != nil {
@@ -264,8 +270,10 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 		}
 		for j := range s.limits {
 			b := &s.limits[j]
-			if c := w.a.in(b.unit); c > 0 && b.line != nil && b.line.n > 0 {
-				l.charge(b.line, w, c, now)
+			if q := b.line; q != nil && q.n > 0 {
+				if c := w.a.in(b.unit); c > 0 {
+					l.charge(q, w, c, now)
+				}
 			}
 		}
 		if q := s.queue; w.place && q != nil && q.places != nil && q.places.n > 0 {

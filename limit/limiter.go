@@ -68,6 +68,7 @@ type Limiter struct {
 	young   marks
 	timer   *time.Timer
 	armed   int64       // instant the timer is set for, 0 = not set
+	wake    int64       // instant before which run has nothing to do, unless something changes
 	due     heap[*line] // lines with somebody in them, by the instant to look at
 	lanes   map[laneKey]*lane
 	recent  *lane   // that was asked for last
@@ -79,6 +80,7 @@ type Limiter struct {
 	claims  uint64                 // the last number given to a lane with claims
 	lines   uint64                 // the last number given to a line
 	free    spare
+	waiters sync.Pool // of *waiter, to be used again
 	maxWait time.Duration
 	floor   int64
 
@@ -175,9 +177,10 @@ func (l *Limiter) acquireRoot(ctx context.Context, cost Cost, place bool) (Reser
 	if err := ctx.Err(); err != nil {
 		return Reservation{}, ended(ctx, err)
 	}
-	stamp := l.clock()
+	stamp, stale := l.clock(), false
 	if !l.mu.TryLock() { // l.lock, which is not inlined
 		l.lockSlow()
+		stale = true
 	}
 	if l.waiting == 0 {
 		if r, ok := l.admitRoot(cost, place, l.see(stamp)); ok {
@@ -185,7 +188,12 @@ func (l *Limiter) acquireRoot(ctx context.Context, cost Cost, place bool) (Reser
 			return r, nil
 		}
 	}
-	return l.await(ctx, &Ask{Cost: cost}, place)
+	if stale {
+		stamp = l.clock()
+	}
+	w := want{tenant: &l.root, place: place}
+	w.price(cost, Cost{})
+	return l.await(ctx, &w, stamp)
 }
 
 func (l *Limiter) acquire(ctx context.Context, a *Ask, place bool) (Reservation, error) {
@@ -193,25 +201,39 @@ func (l *Limiter) acquire(ctx context.Context, a *Ask, place bool) (Reservation,
 		return Reservation{}, ended(ctx, err)
 	}
 	l.lock()
-	return l.await(ctx, a, place)
+	var w want
+	if err := l.want(&w, a, place); err != nil {
+		l.mu.Unlock()
+		return Reservation{}, err
+	}
+	return l.await(ctx, &w, l.clock())
 }
 
-// await admits a or waits. It is called with the lock held, and releases it.
-func (l *Limiter) await(ctx context.Context, a *Ask, place bool) (Reservation, error) {
+// await admits w or waits, at the instant stamp. It is called with the lock held,
+// and releases it.
+func (l *Limiter) await(ctx context.Context, w *want, stamp int64) (Reservation, error) {
 	deadline, _ := ctx.Deadline()
-	t, r, err := l.ask(a, place, deadline)
+	t, r, err := l.enter(w, deadline, stamp)
 	l.mu.Unlock()
 	if t == nil || err != nil {
 		return r, err
 	}
-	select {
-	case <-t.done:
-	case <-ctx.Done():
+	if end := ctx.Done(); end == nil {
+		<-t.done
+	} else {
+		select {
+		case <-t.done:
+		case <-end:
+		}
+		if err = ctx.Err(); err != nil {
+			r, err = t.leave(err, context.Cause(ctx))
+			t.drop()
+			return r, err
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return t.leave(err, context.Cause(ctx))
-	}
-	return t.r, t.err
+	r, err = t.r, t.err
+	t.drop()
+	return r, err
 }
 
 // ended is the error for a context that ended with err before anything was done.
@@ -340,8 +362,9 @@ func (l *Limiter) now() int64 { return l.see(l.clock()) }
 // see takes a stamp for the instant, unless a later one was seen: an older
 // stamp never earns, and never moves the clock back. So a caller that does not
 // wait may read the clock before it takes the lock, which is then held for a
-// shorter time. A stale stamp can only make it look too poor: a caller that is
-// turned down is looked at again with the clock read inside.
+// shorter time. A stale stamp can only make it look too poor: a caller that had to
+// wait for the lock, and is turned down, is looked at again with the clock read
+// inside.
 func (l *Limiter) see(stamp int64) int64 {
 	if stamp > l.last {
 		l.last = stamp

@@ -26,6 +26,23 @@ func (s *scope) probing(now int64) (at int64, may bool) {
 	return 0, true
 }
 
+// holds reports whether the pause of s keeps a call from going at now, and when the
+// door of s is to be looked at again. Nobody hears of the end of a probe that takes
+// no place, so such a call cannot be one.
+func (s *scope) holds(now int64, place bool) (at int64, held bool) {
+	if now >= s.pausedUntil {
+		return 0, false
+	}
+	at, may := s.probing(now)
+	switch {
+	case !may:
+		return at, true
+	case !place:
+		return s.pausedUntil, true
+	}
+	return 0, false
+}
+
 // opens is the least instant at which anybody may go in s.
 func (s *scope) opens() int64 {
 	if p := s.pause; p != nil && p.after > 0 {
