@@ -48,7 +48,7 @@ func (l *Limiter) want(w *want, a *Ask, place bool) error {
 			if name == "" {
 				continue
 			}
-			s := l.scopes[name]
+			s := l.scopes.find(name)
 			if s == nil {
 				made = true
 				if _, err := l.scope(name); err != nil {
@@ -112,12 +112,12 @@ func (st *stop) line() *line {
 	switch {
 	case st.b != nil:
 		return st.b.line
-	case st.s.queue == nil:
+	case st.s.busy == nil:
 		return nil
 	case st.door:
-		return st.s.queue.door
+		return st.s.busy.door
 	}
-	return st.s.queue.places
+	return st.s.busy.places
 }
 
 // lacks looks for what w lacks at now. It goes through the path from the inside
@@ -235,10 +235,10 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 				b.takeMore(now, c)
 			}
 		}
-		if l.young.oldest != nil || s.trail != nil {
+		if l.young.oldest != nil || s.busy.trail != nil {
 			l.remember(s, now)
 		}
-		s.debits = s.debits.plus(w.cost)
+		s.busy.debits = s.busy.debits.plus(w.cost)
 	}
 	r := Reservation{seq: l.open.seq}
 	var e *entry
@@ -255,12 +255,12 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		if e != nil {
-			s.open++
+			s.busy.open++
 			if s != &l.root {
 				l.use(s)
 				e.path = append(e.path, hold{s: s})
 			}
-			s.spare = s.spare.plus(e.spare)
+			s.busy.spare = s.busy.spare.plus(e.spare)
 			if p := s.pause; p != nil && now < s.pausedUntil {
 				p.probe = e.seq
 			}
@@ -276,8 +276,8 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 				}
 			}
 		}
-		if q := s.queue; w.place && q != nil && q.places != nil && q.places.n > 0 {
-			l.charge(q.places, w, 1, now)
+		if q := s.busy.places; w.place && q != nil && q.n > 0 {
+			l.charge(q, w, 1, now)
 		}
 	}
 	return r
@@ -357,7 +357,7 @@ func (l *Limiter) estimate(w *want, k *lane, now int64, least bool) outlook {
 			b.advance(now)
 			ahead := l.ahead(w, k, b, c, least)
 			if least {
-				spare := s.spare.amounts()
+				spare := s.busy.spare.amounts()
 				ahead -= max(0, spare.in(b.unit))
 				c = max(0, c+min(0, ahead))
 				ahead = max(0, ahead)

@@ -105,7 +105,7 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) (at int64, blocked boo
 		at = start
 	}
 	if q.b == nil {
-		return at, q.s.opt.MaxInFlight-q.s.open <= 1
+		return at, q.s.opt.MaxInFlight-q.s.busy.open <= 1
 	}
 	return at, !q.b.leaves(now, c, start, w.a.in(q.b.unit))
 }

@@ -84,7 +84,7 @@ type Limiter struct {
 	maxWait time.Duration
 	floor   int64
 
-	scopes   map[string]*scope // all but the root
+	scopes   index // all but the root
 	opener   func(string) (ScopeOptions, []Limit)
 	idle     *scope // ring of those nobody uses; the oldest is idle.next
 	idlers   int
@@ -100,6 +100,7 @@ var _ Ledger = (*Limiter)(nil)
 type spare struct {
 	lanes []*lane
 	flows []*flow
+	busy  []*busy
 }
 
 const spares = 64
@@ -120,7 +121,7 @@ func New(o Options) (*Limiter, error) {
 	}
 	l := &Limiter{
 		base: time.Now(), maxWait: o.MaxWait, floor: int64(o.Floor), opener: o.Open, keepIdle: o.KeepIdle,
-		root: scope{opt: ScopeOptions{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue}},
+		root: scope{busy: &busy{}, opt: ScopeOptions{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue}},
 	}
 	if l.floor == 0 {
 		l.floor = 10
@@ -346,8 +347,8 @@ func (l *Limiter) SetMaxInFlight(n int) error {
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	l.root.opt.MaxInFlight = n
-	if q := l.root.queue; q != nil && q.places != nil {
-		l.look(q.places, now)
+	if q := l.root.busy.places; q != nil {
+		l.look(q, now)
 	}
 	l.run(now)
 	return nil
@@ -396,14 +397,14 @@ func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok
 			return Reservation{}, false
 		}
 	}
-	if l.young.oldest != nil || s.trail != nil {
+	if l.young.oldest != nil || s.busy.trail != nil {
 		l.remember(s, now)
 	}
-	s.debits = s.debits.plus(cost)
+	s.busy.debits = s.busy.debits.plus(cost)
 	if !place {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
-	s.open++
+	s.busy.open++
 	e := l.open.put(l, cost)
 	return Reservation{by: e, seq: e.seq}, true
 }

@@ -82,9 +82,9 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	b.advance(now)
 	var since Cost
 	if !e.mark.young { // else nothing was debited after the first 250 ms
-		since = s.debits.minus(then.debits)
+		since = s.busy.debits.minus(then.debits)
 	}
-	back := s.refunds.minus(then.refunds)
+	back := s.busy.refunds.minus(then.refunds)
 	own = own.bounded()
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
@@ -122,7 +122,7 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
 	upTo := then.debits
 	if e.mark.young {
-		upTo = s.debits
+		upTo = s.busy.debits
 	}
 	c := upTo.minus(then.before)
 	if e.taken >= e.mark.at-settleTime {
@@ -159,7 +159,7 @@ func (e *entry) Passed(seq uint64) {
 
 // passed lets the guards of s grow after e. It reports whether one did.
 func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
-	if s.trail == nil {
+	if s.busy.trail == nil {
 		return false
 	}
 	now := l.catchUp()
@@ -199,9 +199,9 @@ type sums struct {
 }
 
 func (s *scope) sumsAt(now int64) sums {
-	n := sums{debits: s.debits, refunds: s.refunds}
-	if s.trail != nil {
-		n.before = s.trail.at(now-settleTime, s.debits)
+	n := sums{debits: s.busy.debits, refunds: s.busy.refunds}
+	if s.busy.trail != nil {
+		n.before = s.busy.trail.at(now-settleTime, s.busy.debits)
 	}
 	return n
 }
@@ -276,9 +276,9 @@ func (q *marks) remove(e *entry) {
 // debit, so each mark holds just those of its first 250 ms.
 func (q *marks) settle(l *Limiter) {
 	for e := q.oldest; e != nil && l.last-e.mark.at > settleTime; e = q.oldest {
-		e.mark.sums.debits = l.root.debits
+		e.mark.sums.debits = l.root.busy.debits
 		for i := range e.path {
-			e.path[i].sums.debits = e.path[i].s.debits
+			e.path[i].sums.debits = e.path[i].s.busy.debits
 		}
 		q.remove(e)
 	}

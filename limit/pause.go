@@ -66,8 +66,8 @@ func (l *Limiter) PauseScope(scope string, p Pause) {
 	}
 	now := l.catchUp()
 	if s.hold(now, p) {
-		if s.queue != nil && s.queue.door != nil {
-			l.look(s.queue.door, now) // the next probe may be due before the end
+		if s.busy != nil && s.busy.door != nil {
+			l.look(s.busy.door, now) // the next probe may be due before the end
 		}
 		l.run(now)
 	}
@@ -144,8 +144,8 @@ func (l *Limiter) resume(s *scope, now int64) {
 			l.look(b.line, now)
 		}
 	}
-	if s.queue != nil && s.queue.door != nil {
-		l.look(s.queue.door, now)
+	if s.busy != nil && s.busy.door != nil {
+		l.look(s.busy.door, now)
 	}
 }
 
@@ -166,7 +166,7 @@ func (l *Limiter) probed(s *scope, seq uint64, how ending) {
 	case kept:
 		p.probeAt = later(now, p.after)
 	}
-	if s.queue != nil && s.queue.door != nil {
-		l.look(s.queue.door, now)
+	if s.busy != nil && s.busy.door != nil {
+		l.look(s.busy.door, now)
 	}
 }

@@ -203,15 +203,12 @@ func (s *scope) join(l *Limiter, c Cost, n int) {
 	if n > 0 {
 		l.use(s)
 	}
-	if s.queue == nil {
-		s.queue = &queue{}
-	}
-	s.queue.waiting += n
+	s.busy.waiting += n
 	if n > 0 {
-		s.queue.asked = s.queue.asked.plus(c)
+		s.busy.asked = s.busy.asked.plus(c)
 		return
 	}
-	s.queue.asked = s.queue.asked.minus(c)
+	s.busy.asked = s.busy.asked.minus(c)
 	l.done(s)
 }
 
@@ -337,9 +334,9 @@ func (l *Limiter) park(k *lane, st stop, now int64) {
 		case st.b != nil:
 			st.b.line = q
 		case st.door:
-			st.s.queue.door = q
+			st.s.busy.door = q
 		default:
-			st.s.queue.places = q
+			st.s.busy.places = q
 		}
 	}
 	q.enter(l, k)

@@ -106,7 +106,7 @@ func (e *entry) end(seq uint64, how ending, actual Cost) bool {
 	if e.seq != seq {
 		return false
 	}
-	l.root.open--
+	l.root.busy.open--
 	if e.more || l.root.pause != nil || l.waiting > 0 {
 		l.vacate(e, how)
 	}
@@ -151,7 +151,7 @@ func (l *Limiter) vacate(e *entry, how ending) {
 	l.leave(&l.root, e, how)
 	for i := range e.path {
 		s := e.path[i].s
-		s.open--
+		s.busy.open--
 		l.leave(s, e, how)
 	}
 }
@@ -159,13 +159,13 @@ func (l *Limiter) vacate(e *entry, how ending) {
 // leave notes that e gave its place in s back.
 func (l *Limiter) leave(s *scope, e *entry, how ending) {
 	if e.spare != (Cost{}) {
-		s.spare = s.spare.minus(e.spare)
+		s.busy.spare = s.busy.spare.minus(e.spare)
 	}
 	if s.pause != nil {
 		l.probed(s, e.seq, how)
 	}
-	if l.waiting > 0 && s.queue != nil && s.queue.places != nil {
-		l.look(s.queue.places, l.last)
+	if l.waiting > 0 && s.busy.places != nil {
+		l.look(s.busy.places, l.last)
 	}
 }
 
@@ -249,7 +249,7 @@ func (e *entry) Cost(seq uint64) Cost {
 // e reserved and the actual cost. A limit that came after the reservation was not
 // charged for it; giving back to it would mint credit.
 func (l *Limiter) correct(s *scope, e *entry, a *amounts) {
-	s.refunds = s.refunds.plus(Cost{a[Requests], a[Input], a[Output]})
+	s.busy.refunds = s.busy.refunds.plus(Cost{a[Requests], a[Input], a[Output]})
 	limits := s.limits
 	for i := range limits {
 		b := &limits[i]
