@@ -158,7 +158,7 @@ func (l *Limiter) join(w *want, k *lane, st *stop, now int64, deadline time.Time
 	l.waiting++
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		s.join(l, w.cost, 1)
+		s.join(l, w.cost)
 	}
 	if k == nil {
 		k = l.newLane(w)
@@ -198,16 +198,16 @@ func (t *waiter) drop() {
 	t.l.waiters.Put(t)
 }
 
-// join notes that n more wait in s, for c.
-func (s *scope) join(l *Limiter, c Cost, n int) {
-	if n > 0 {
-		l.use(s)
-	}
-	s.busy.waiting += n
-	if n > 0 {
-		s.busy.asked = s.busy.asked.plus(c)
-		return
-	}
+// join notes that one more waits in s, for c.
+func (s *scope) join(l *Limiter, c Cost) {
+	l.use(s)
+	s.busy.waiting++
+	s.busy.asked = s.busy.asked.plus(c)
+}
+
+// part notes that one who waited in s for c does not any more.
+func (s *scope) part(l *Limiter, c Cost) {
+	s.busy.waiting--
 	s.busy.asked = s.busy.asked.minus(c)
 	l.done(s)
 }
@@ -259,7 +259,7 @@ func (l *Limiter) laneOf(w *want) *lane {
 		return nil
 	}
 	key := l.key(w)
-	if k := l.recent; k != nil && k.laneKey == key && slices.Equal(k.path, w.path) {
+	if k := l.recent; k != nil && k.laneKey == key && (key.depth == 0 || slices.Equal(k.path, w.path)) {
 		return k
 	}
 	k := l.lanes[key]
@@ -490,7 +490,7 @@ func (l *Limiter) decide(t *waiter, r Reservation, err error, now int64) {
 	t.older, t.newer = nil, nil
 	l.waiting--
 	for i := 0; i <= len(k.path); i++ {
-		l.at(k.path, i).join(l, t.cost, -1)
+		l.at(k.path, i).part(l, t.cost)
 	}
 	if k.n == 0 {
 		l.dropLane(k)
