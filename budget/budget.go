@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -31,6 +32,12 @@ type Options struct {
 	MaxInFlight, MaxQueue int
 	MaxWait               time.Duration
 
+	// MaxPause is the longest wait of a provider that holds everybody; 0 is
+	// [DefaultMaxPause]. After it one call goes at a time while the provider's wait
+	// lasts, and the first that is answered ends the wait. The refused call itself is
+	// never sent before the provider's time.
+	MaxPause time.Duration
+
 	// Profile is that of every account, if it is known before the first call. The
 	// zero Profile waits for [Path.Adopt].
 	Profile profile.Profile
@@ -54,6 +61,7 @@ type Budget struct {
 	own        bool          // the ledger asks open for what it has forgotten
 	configured []limit.Limit // of each account
 	burst      time.Duration
+	maxPause   time.Duration
 	profile    profile.Profile
 	secret     []byte
 	seeds      [2]maphash.Seed
@@ -77,13 +85,16 @@ type found struct {
 // Options.
 func New(o Options) (*Budget, error) {
 	b := &Budget{
-		ledger: o.Ledger, own: o.Ledger == nil, burst: o.Burst, profile: o.Profile, secret: slices.Clone(o.Secret),
+		ledger: o.Ledger, own: o.Ledger == nil, burst: o.Burst, maxPause: cmp.Or(o.MaxPause, DefaultMaxPause), profile: o.Profile, secret: slices.Clone(o.Secret),
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		paths: map[key]*found{}, scopes: map[string]*Scope{}, prices: map[string]*Prices{},
 	}
 	if len(b.secret) == 0 {
 		b.secret = make([]byte, 32)
 		rand.Read(b.secret)
+	}
+	if o.MaxPause < 0 {
+		return nil, fmt.Errorf("budget: Options.MaxPause is %v: it must not be negative; zero is unset", o.MaxPause)
 	}
 	if o.Burst < 0 {
 		return nil, fmt.Errorf("budget: Options.Burst is %v: it must not be negative; zero is unset", o.Burst)
@@ -200,7 +211,7 @@ func (b *Budget) newScope(name, host string) *Scope {
 		p = new(Prices)
 		b.prices[host] = p
 	}
-	return &Scope{ledger: b.ledger, own: b.own, name: name, burst: b.burst, shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p}
+	return &Scope{ledger: b.ledger, own: b.own, name: name, burst: b.burst, maxPause: b.maxPause, shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p}
 }
 
 // open tells the ledger what a scope has that it does not know any more. It was

@@ -21,6 +21,7 @@ type silent struct{}
 func (silent) Lowered(string, int64)                      {}
 func (silent) Paused(time.Duration)                       {}
 func (silent) LimitChanged(_, _ limit.Limit)              {}
+func (silent) LawChanged(_, _ limit.Limit)                {}
 func (silent) Doubted(_, _ estimate.Charge) (follow bool) { return false }
 
 const tpm, rpm = "tokens per minute", "requests per minute"
@@ -58,7 +59,7 @@ func request(input, output int64) *estimate.Request {
 func open(t testing.TB, b *Budget, r *estimate.Request) *Call {
 	t.Helper()
 	c := new(Call)
-	c.Open(b.Scope(), silent{}, r)
+	c.Open(b.Scope(), silent{}, r, 1)
 	if err := c.Admit(context.Background(), time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -38,6 +39,8 @@ type Call struct {
 
 	// The attempt on the wire, or the last one.
 	sent       time.Time
+	arrival    limit.Cost // what the provider charged it on arrival, as far as it was entered
+	marks      marks
 	sums       predictions   // of the charge rules, when it left
 	named      bool          // its header named a wait, and everybody waits for it
 	wait       time.Duration // that wait
@@ -50,11 +53,13 @@ type Observer interface {
 	Lowered(dimension string, remaining int64)
 	Paused(d time.Duration)
 	LimitChanged(old, new limit.Limit)
+	LawChanged(old, new limit.Limit)
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
-// Open prices a call on a path. r is nil for a call without a body.
-func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
+// Open prices a call on a path. r is nil for a call that no model runs for, such as
+// one without a body. It counts as that many requests, 1 at least.
+func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	p.start()
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
@@ -62,6 +67,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request) {
 		c.price = s.prices.Price(*r, s.Rule(r.Model))
 	}
 	c.cost = c.price.Cost()
+	c.cost.Requests = max(1, requests)
 }
 
 // Cost is what each attempt of the call takes.
@@ -83,6 +89,10 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
+	c.cost = c.path.fit(c.cost, c.price.stated)
+	if c.price.prompt {
+		c.price.input, c.price.output = c.cost.Input, c.cost.Output
+	}
 	c.path.ask(now, c.cost)
 	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names})
 	if err == nil {
@@ -114,18 +124,26 @@ func (c *Call) take(r limit.Reservation) {
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
 	c.path.use(now, c.cost)
+	c.arrive(now, c.arrives())
 	return c.open
 }
 
 // Stay takes back what Leave noted, for an attempt that did not leave after all.
-func (c *Call) Stay() { c.scope.doubt.refused(&c.price) }
+func (c *Call) Stay() {
+	c.scope.doubt.refused(&c.price)
+	c.becomes(c.sent, limit.Cost{})
+}
 
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
-func (c *Call) Pass(now time.Time) { c.path.admitted(now, c.sent) }
+func (c *Call) Pass(now time.Time) {
+	c.path.admitted(now, c.sent)
+	c.open.Passed()
+}
 
 // Hear takes in the header of an answer at now: it lowers credit, follows limits,
 // and pauses everybody if the header orders that. refused is true if the answer
@@ -136,7 +154,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
 			if refused {
-				s.pause(c.wait) // Refuse drains
+				s.pause(now, c.wait, named(c.wait)) // Refuse drains
 				c.watch.Paused(c.wait)
 			} else {
 				c.Pause(now, c.wait)
@@ -150,22 +168,29 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		own, uncharged = limit.Cost{}, c.back(Refused)
 		s.doubt.refused(&c.price)
 		c.path.use(now, minus(limit.Cost{}, c.cost))
+		c.becomes(now, limit.Cost{})
 	} else {
+		defer c.open.Passed()
 		c.path.admitted(now, c.sent)
 		if c.price.charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
 	}
+	m := &c.marks
+	if refused {
+		m = nil // no evidence
+	}
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
+		if !refused {
+			c.arrive(now, c.cost)
+		}
 	}
 	if s.profile.Foreign {
 		return
 	}
-	left, changes := c.path.learn(now, i, own)
-	for _, ch := range changes {
-		c.watch.LimitChanged(ch.old, ch.new)
-	}
+	left, changes := c.path.learn(now, i, own, m)
+	c.tell(changes)
 	for _, r := range left {
 		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
@@ -204,18 +229,29 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		l.Refused(c.open) // a ledger on paper counts them
 	}
 	if r.NotRate {
+		c.scope.failed(now)
 		c.End(Refused)
 		return
 	}
 	s := c.scope
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
-	if d > 0 && (!c.named || more > c.wait) {
-		s.pause(d)
+	switch {
+	case d > 0 && (!c.named || more > c.wait):
+		why := named(d)
+		if more >= r.Wait {
+			why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
+		} else if !r.Named {
+			why = "it refused for the rate"
+		}
+		s.pause(now, d, why)
 		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+	case !c.named:
+		s.failed(now)
 	}
-	d = max(d, c.wait)
-	concerned := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
+	d = min(max(d, c.wait), s.maxPause)
+	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
 	// kept.
@@ -231,6 +267,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
+	if e == Unknown && !c.Between() {
+		c.scope.failed(time.Now())
+	}
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
@@ -241,6 +280,9 @@ func (c *Call) End(e Ending) {
 		c.close(limit.Cost{})
 	default:
 		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
+		if c.arrival != (limit.Cost{}) && back.Input|back.Output != 0 {
+			c.becomes(c.sent, limit.Cost{Requests: c.arrival.Requests})
+		}
 	}
 }
 
@@ -260,9 +302,13 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	input, output := c.price.Actual(r, rule)
 	c.settle(input, output)
 	s.prices.learn(&c.price, r)
+	for _, ch := range c.path.silence(now, c.sent) {
+		c.watch.LimitChanged(ch.old, ch.new)
+	}
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	usedIn, usedOut := c.price.Actual(r, rule)
 	s.doubt.ended(&c.price, usedIn, usedOut)
+	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
 	if input != c.cost.Input || output != c.cost.Output {
 		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
@@ -274,6 +320,45 @@ func (c *Call) settle(input, output int64) {
 	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
 	c.open.Settle(actual)
 	c.close(actual)
+}
+
+// arrives is what the provider charges the call on arrival.
+func (c *Call) arrives() limit.Cost {
+	own := c.cost
+	switch {
+	case c.path.Profile().RemainingAfter:
+		own.Input, own.Output = 0, 0
+	case c.price.charge == estimate.ChargeActual:
+		own.Output = 0 // not produced yet
+	}
+	return own
+}
+
+// arrive enters in the books of the laws what the provider has charged the call by
+// now, and marks its place in them.
+func (c *Call) arrive(now time.Time, own limit.Cost) {
+	c.marks.reset()
+	c.path.enter(now, minus(own, c.arrival), &c.marks)
+	c.arrival = own
+}
+
+// becomes corrects at now what was entered of the call.
+func (c *Call) becomes(now time.Time, own limit.Cost) {
+	if diff := minus(own, c.arrival); diff != (limit.Cost{}) {
+		c.path.correct(c.sent, now, diff)
+		c.arrival = own
+	}
+}
+
+// tell tells the observer of changes.
+func (c *Call) tell(changes []change) {
+	for _, ch := range changes {
+		if ch.law {
+			c.watch.LawChanged(ch.old, ch.new)
+		} else {
+			c.watch.LimitChanged(ch.old, ch.new)
+		}
+	}
 }
 
 func (c *Call) close(actual limit.Cost) {

@@ -18,6 +18,7 @@ type observer struct{}
 func (observer) Lowered(string, int64)                      {}
 func (observer) Paused(time.Duration)                       {}
 func (observer) LimitChanged(_, _ limit.Limit)              {}
+func (observer) LawChanged(_, _ limit.Limit)                {}
 func (observer) Doubted(_, _ estimate.Charge) (follow bool) { return false }
 
 // One call in the books: its price is taken before it leaves, and settled to what
@@ -34,12 +35,12 @@ func Example() {
 	left := func() int64 { return b.Snapshot().Scopes[0].Limits[0].Credit }
 
 	var c budget.Call
-	c.Open(path, observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1})
+	c.Open(path, observer{}, &estimate.Request{Model: "m", Input: 300, OutputCap: 100, Choices: 1}, 1)
 	if err := c.Admit(context.Background(), time.Now()); err != nil {
 		panic(err)
 	}
 	c.Leave(time.Now())
-	fmt.Println("on the wire:", left() < 9_700)
+	fmt.Println("on the wire:", left() < 59_800)
 	r := usage.Read("application/json", "", []byte(`{"usage":{"prompt_tokens":290,"completion_tokens":20,"total_tokens":310}}`))
 	c.Settle(time.Now(), &r)
 	fmt.Println("charged:", c.Charged().Input, c.Charged().Output)

@@ -21,8 +21,11 @@ type Price struct {
 	prompt        bool            // there is a body
 	learns        estimate.Prompt // what the usage teaches when it comes
 	input, output int64           // under the charge rule
-	reserve       int64 // output under a rule that reserves the cap
-	charge        estimate.Charge
+	stated        limit.Cost      // the part that the request itself states
+	reserve       int64           // output under a rule that reserves the cap
+
+	mostInput, mostOutput int64 // that the call can have used
+	charge                estimate.Charge
 }
 
 // Price prices a request under a rule.
@@ -32,6 +35,8 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 	learned := p.answers.Learned(r.Model)
 	price := rule.Price(r, learned)
 	out.input, out.output, out.reserve = price.Input, price.Output, price.Output
+	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput, Output: price.StatedOutput}
+	out.mostInput, out.mostOutput = bounds(&r)
 	if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
 		out.reserve = rule.Price(r, learned).Output

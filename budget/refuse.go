@@ -12,6 +12,9 @@ type Refusal struct {
 	// where it named nothing, when the next attempt goes. 0 is no wait.
 	Wait time.Duration
 
+	// Named is set if the provider named that wait.
+	Named bool
+
 	// Dimension is the kind of limit that refused: "requests", "tokens",
 	// "input", "output", or "" if that is not known.
 	Dimension string
@@ -34,6 +37,7 @@ type drained struct {
 func (s *Scope) patience(now, sent time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.some.Store(true) // an answer ends the streak
 	return s.streak.refused(now, sent)
 }
 
@@ -43,15 +47,16 @@ func (s *Scope) patience(now, sent time.Time) time.Duration {
 // there. If there are none of that kind, those that a pause empties stand in: the
 // refused calls give back their tokens, which would fill these limits again, and
 // everybody would leave at once after the wait.
-func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool) (concerned []drained) {
+func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, m *marks) (concerned []drained, changes []change) {
 	p.mirror(now)
 	for i := len(p.scopes) - 1; i >= 0; i-- {
 		if s := p.scopes[i]; s == p.inner || s.some.Load() {
-			concerned = append(concerned, s.refused(now, sent, cost, wait, kind, noRequests, p)...)
+			c, ch := s.refused(now, sent, cost, wait, kind, noRequests, p, m)
+			concerned, changes = append(concerned, c...), append(changes, ch...)
 		}
 	}
 	if concerned != nil || wait == 0 {
-		return concerned
+		return concerned, changes
 	}
 	p.inner.mu.Lock()
 	defer p.inner.mu.Unlock()
@@ -60,7 +65,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 			concerned = append(concerned, drained{p.inner, d.limit, !d.born.Before(sent)})
 		}
 	}
-	return concerned
+	return concerned, changes
 }
 
 // refused is [Path.refused] for one scope of p.
@@ -70,7 +75,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 // the window that ends now: the provider only counts its windows from other
 // instants, and the drain is the whole answer. Otherwise somebody else uses the
 // limit, or a call is charged more than we think, and the rate is cut.
-func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, p *Path) (concerned []drained) {
+func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, p *Path, m *marks) (concerned []drained, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, late := s.rest.IsZero(), sent.After(s.rest)
@@ -85,16 +90,21 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 			continue
 		}
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
+		old := d.limit
+		lawful := d.doubted(now, m.of(d), true)
 		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
-			s.apply(d, now)
+		}
+		s.apply(d, now)
+		if lawful {
+			changes = append(changes, change{old, d.limit, true})
 		}
 		if late {
 			d.refused = now
 		}
 		concerned = append(concerned, drained{s, d.limit, !d.born.Before(sent)})
 	}
-	return concerned
+	return concerned, changes
 }
 
 // outside is what was used of the limit that d is a copy of, by all who take from
@@ -161,9 +171,4 @@ func drain(limits []drained, keep limit.Cost, wait time.Duration, before bool) {
 		}
 		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, part(l.limit.Unit, keep), wait)
 	}
-}
-
-// pause holds everybody of the scope for d.
-func (s *Scope) pause(d time.Duration) {
-	s.ledger.PauseScope(s.name, limit.Pause{For: d, By: "provider", Why: "a refusal"})
 }

@@ -161,19 +161,17 @@ func (p Prompt) key() modelKey { return modelKey{p.Model, p.Traits &^ Unpredicta
 // the line of the time before (a Cauchy weight). The first line is the median of the
 // ratios, so that a wild answer at the start does not draw the line to itself.
 func (m *calibration) fit() (offset, factor float64) {
-	var ratios [windowSize]float64
-	for i, p := range m.pairs[:m.n] {
-		ratios[i] = p.charged / p.estimated
-	}
-	slices.Sort(ratios[:m.n])
 	best := math.Inf(1)
-	for _, start := range [...][2]float64{
-		{m.offset, m.factor},
-		{0, min(max(ratios[m.n/2], minFactor), maxFactor)},
-		{m.middleDifference(), 1},
-	} {
+	starts := [3][2]float64{{m.offset, m.factor}}
+	tried := starts[:1]
+	if m.n < windowSize || m.next%4 == 0 { // the line of before is nearly always the nearest
+		starts[1] = [2]float64{0, m.middleRatio()}
+		starts[2] = [2]float64{m.middleDifference(), 1}
+		tried = starts[:]
+	}
+	for _, start := range tried {
 		o, f := start[0], start[1]
-		for range 8 {
+		for range 6 {
 			o, f = m.step(o, f)
 		}
 		if loss := m.loss(o, f); loss < best {
@@ -184,6 +182,16 @@ func (m *calibration) fit() (offset, factor float64) {
 		return 0, 1
 	}
 	return offset, factor
+}
+
+// middleRatio is the median of what was charged by what was estimated.
+func (m *calibration) middleRatio() float64 {
+	var r [windowSize]float64
+	for i, p := range m.pairs[:m.n] {
+		r[i] = p.charged / p.estimated
+	}
+	slices.Sort(r[:m.n])
+	return min(max(r[m.n/2], minFactor), maxFactor)
 }
 
 // middleDifference is the median of what was charged more than estimated.

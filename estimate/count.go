@@ -16,9 +16,8 @@ import (
 // published in testdata/corpus/ERRORS.md. Bytes that are not UTF-8 weigh as
 // U+FFFD each, which is what tokenizers and encoding/json turn them into.
 //
-// The result is never negative. More text never costs less, and the parts of a text,
-// cut between characters, cost together what the whole does, give or take
-// eight tokens a cut.
+// The result is never negative, and more text never costs less. The parts of a text,
+// cut between characters, cost what the whole does, give or take eight tokens a cut.
 func Count(text []byte) int64 { return CountFor(O200k, text) }
 
 // CountFor is [Count] with the weights of a family.
@@ -178,7 +177,7 @@ text:
 						sum += int64(w.wide[k])
 						box, again = 0, 0
 					} else if key := boxBytes(r); key == box {
-						sum += w.box[again]
+						sum += w.box[uint32(k)-boxes][again]
 						again = 1
 					} else {
 						sum += int64(w.wide[k])
@@ -233,7 +232,7 @@ text:
 			}
 			if k-boxes < boxBlocks {
 				if x &= 0xffffff; x == box {
-					sum += w.box[again]
+					sum += w.box[k-boxes][again]
 					again = 1
 				} else {
 					sum += int64(w.wide[k])
@@ -249,8 +248,8 @@ text:
 		for i < len(t) && t[i] >= 0x80 {
 			r, n := utf8.DecodeRune(t[i:])
 			k := wideIndex(r) & 0xfff
-			if uint32(k)-boxes < boxBlocks && boxBytes(r) == box {
-				sum += w.box[again]
+			if b := uint32(k) - boxes; b < boxBlocks && boxBytes(r) == box {
+				sum += w.box[b][again]
 			} else {
 				sum += int64(w.wide[k])
 			}

@@ -55,10 +55,10 @@
 // 2 kB and 16 kB. The last two columns are for cl100k at 2 kB, the others for o200k.
 //
 //	              200 B   p95   2 kB    p95  16 kB   p95 cl100k   p95
-//	code            6.6   13.0    5.2   10.8    4.9   13.0    6.0   12.4
-//	data            6.3   16.3    4.9   12.0    4.3    9.6    6.0   16.1
-//	documents       5.4   11.7    3.3    8.8    3.9    9.4    3.9   10.3
-//	natural text    9.3   21.7    7.3   17.6    6.4   15.8    6.7   15.8
+//	code            6.4   12.6    5.1   10.4    4.9   14.0    5.9   12.5
+//	data            6.5   16.2    4.6   12.5    4.5   10.1    5.8   16.2
+//	documents       5.3   12.0    3.3    8.6    4.2    9.5    3.8    9.7
+//	natural text    9.0   21.3    6.7   16.3    5.8   15.4    6.4   15.0
 //
 // By kind of text in testdata/corpus/UNSEEN.md, which says how it was made; by language,
 // and for every tokenizer, in testdata/corpus/ERRORS.md, which is written by

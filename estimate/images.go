@@ -23,7 +23,6 @@ type imageSums struct {
 	patch1568 int64 // of 28 pixels, longest edge 1568, at most 1568 an image
 	patch4784 int64 // of 28 pixels, longest edge 2576, at most 4784 an image
 	crops     int64 // of 768 pixels, Gemini 2.0
-	pixel650  int64 // pixels/650, Nova
 	rows28    int64 // of 28 pixels and one for each row, longest edge 1540, Mistral
 }
 
@@ -31,7 +30,7 @@ func (s *imageSums) less(u *imageSums) imageSums {
 	return imageSums{
 		images: s.images - u.images, tiles: s.tiles - u.tiles, patch1536: s.patch1536 - u.patch1536,
 		patch2500: s.patch2500 - u.patch2500, pixel750: s.pixel750 - u.pixel750, patch1568: s.patch1568 - u.patch1568,
-		patch4784: s.patch4784 - u.patch4784, crops: s.crops - u.crops, pixel650: s.pixel650 - u.pixel650, rows28: s.rows28 - u.rows28,
+		patch4784: s.patch4784 - u.patch4784, crops: s.crops - u.crops, rows28: s.rows28 - u.rows28,
 	}
 }
 
@@ -60,7 +59,6 @@ func (s *imageSums) add(w, h int64, low bool) {
 	fw, fh = fit(w, h, 2576)
 	s.patch4784 += grid(fw, fh, 28, 4784)
 	s.crops += crops(w, h)
-	s.pixel650 += min(max(ceilDiv(w*h, 650), 500), 2600)
 	fw, fh = fit(w, h, 1540)
 	s.rows28 += (ceilDiv(fw, 28) + 1) * ceilDiv(fh, 28)
 }
@@ -137,15 +135,13 @@ const (
 	patches1568
 	patches4784
 	geminiCrops
-	pixels650
 	rows28
 )
 
 // imageRules are tried for the longest prefix that fits. Sources, November 2026:
 // OpenAI vision guide; Anthropic vision page; Gemini "Understand and count tokens";
-// Amazon Nova "Image understanding" (900 x 900 pixels about 1,300 tokens, 1,400 x 900
-// about 1,800); Mistral vision guide. Llama 4, granite, Gemini 2.5 and 3 as recorded
-// (see makers.go).
+// Mistral vision guide. Nova, Llama 4, granite, Gemini 2.5 and 3 as recorded, one price
+// for all sizes (see makers.go).
 var imageRules = []imageRule{
 	{prefix: "gpt-4o", base: 85, tile: 170},
 	{prefix: "gpt-4o-mini", base: 2833, tile: 5667},
@@ -178,7 +174,7 @@ var imageRules = []imageRule{
 	{prefix: "gemini-2-0", patch: geminiCrops, factor: 258_000},
 	{prefix: "gemini-3", base: 1089},
 	{prefix: "gemma", base: 258},
-	{prefix: "nova", patch: pixels650, factor: 1000},
+	{prefix: "nova", base: 1800},
 	{prefix: "pixtral", patch: rows28, factor: 1000},
 	{prefix: "mistral", patch: rows28, factor: 1000},
 	{prefix: "ministral", patch: rows28, factor: 1000},
@@ -221,8 +217,6 @@ func (s *imageSums) tokens(model string) int64 {
 		patches = s.patch4784
 	case geminiCrops:
 		patches = s.crops
-	case pixels650:
-		patches = s.pixel650
 	case rows28:
 		patches = s.rows28
 	}

@@ -1,6 +1,6 @@
 package estimate
 
-// What a value means is told by the names around it. A place says how a value is
+// The names around a value say what it means. A place says how a value is
 // read; the tables below give the place for each name. Names that are in no
 // table are not read, except inside a message: there everything is prompt until
 // it is known not to be, for an estimate that is too low overruns a limit, while

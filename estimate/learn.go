@@ -16,7 +16,7 @@ type byModel[T any] struct {
 	clock uint64 // answers learned from
 }
 
-// A modelKey names a model, and a kind of prompt where kinds are told apart.
+// A modelKey names a model, and a kind of prompt where kinds learn apart.
 type modelKey struct {
 	model  string
 	traits Traits
@@ -27,7 +27,7 @@ type learned[T any] struct {
 	used  uint64 // byModel.clock when it last learned
 }
 
-// get returns what is known of a model, nil if nothing is. It needs mu.
+// get returns the T of a model, or nil. It needs mu.
 func (b *byModel[T]) get(model modelKey) *T {
 	if l := b.m[model]; l != nil {
 		return &l.value
@@ -35,8 +35,8 @@ func (b *byModel[T]) get(model modelKey) *T {
 	return nil
 }
 
-// learn returns what is known of a model, making room for it if need be; nil for a
-// name that is too long. It needs mu.
+// learn returns the T of a model and makes room for it if there is none; nil for a name
+// that is too long. It needs mu.
 func (b *byModel[T]) learn(model modelKey) *T {
 	if len(model.model) > maxModelName {
 		return nil
@@ -131,9 +131,9 @@ func (o *Output) Observe(model string, output int64) {
 // last 32, the longest taken for no more than the second longest; at least 1. Before
 // ten answers it is 0: not known.
 //
-// The mean and not a quantile, for only the mean has the right sum: where one answer
-// in five is long, three quarters of all are short, and a bound at three quarters made
-// 70 % of the work vanish from the ledger. One wild answer alone changes nothing.
+// It is a mean, because only the mean has the right sum. Where one answer in five is
+// long, a bound at the 75th percentile lost 55 % of the work (docs/estimate.md). One wild
+// answer alone changes nothing.
 func (o *Output) Learned(model string) int64 {
 	o.models.mu.Lock()
 	defer o.models.mu.Unlock()

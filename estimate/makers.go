@@ -103,7 +103,7 @@ var makers = []maker{
 	{prefix: "claude-opus-4-7", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 135}},
 	{prefix: "claude-opus-4-8", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 135}},
 
-	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 14, json: 710}, schema: structureRule{free: true}},
+	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 14, json: 710, dropped: -4_000}, schema: structureRule{free: true}},
 
 	{prefix: "nova", framing: framing{call: 22}, tools: structureRule{once: 320}, schema: structureRule{}},
 	{prefix: "nova-2", framing: framing{opening: 43, call: 22}, tools: structureRule{once: 824}, schema: structureRule{}},

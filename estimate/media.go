@@ -2,10 +2,9 @@ package estimate
 
 import "bytes"
 
-// Media that is not an image is priced by the length of its payload, for its
-// length in seconds or pages cannot be read without decoding it. The figures err
-// on the low side: an estimate that is too small is paid back when the usage
-// comes, one that is too large refuses a call that the provider would take.
+// Media that is not an image is priced by its length in seconds or pages where its
+// header says it, and by the length of the payload otherwise. The figures err on the low
+// side: the usage corrects an estimate that is too small.
 const (
 	wavBytesPerSecond        = 32_000 // 16 kHz, 16 bit, mono; used if the header cannot be read
 	pcmBytesPerSecond        = 48_000 // 24 kHz, 16 bit, mono: "pcm16" of the OpenAI audio guide
@@ -42,9 +41,9 @@ const (
 	mediaOffice // a document of an office program
 )
 
-// A part is the media of one content part while the pass is inside it. What is
-// known about it (detail, MIME type, the name of the part) may stand before or
-// behind the payload, so it is priced when the part ends.
+// A part is the media of one content part while the pass is inside it. Detail, MIME type
+// and the name of the part may stand before or behind the payload, so a part is priced
+// when it ends.
 type part struct {
 	depth    int32 // of the frame that is the part; 0: none
 	low      bool  // detail: low

@@ -13,7 +13,7 @@ type Request struct {
 	// Model is the model as the body, or else the path, names it; "" is not known.
 	Model string
 
-	// Understood is false for what is not one whole JSON object, or has no prompt
+	// Understood is false if the body is not one whole JSON object, or has no prompt
 	// under any known name. Such a body is priced by its size.
 	Understood bool
 
@@ -37,8 +37,8 @@ type Request struct {
 	// Text is the part of Input that was counted in text, in milli-tokens.
 	Text int64
 
-	// Chars is the number of characters of text, and Quarters the sum of a quarter
-	// of them rounded up for each text, as some providers estimate a prompt.
+	// Chars is the number of characters of text. Quarters is the sum, over the texts,
+	// of a quarter of their characters rounded up: some providers estimate so.
 	Chars, Quarters int64
 
 	// Messages counts the messages, or the texts of a prompt or input.
@@ -96,9 +96,9 @@ type Options struct {
 	Path string
 
 	// Counter counts text. nil is the fast count, with the weights of the model's
-	// family. There is a second pass over the body with a Counter, and for the few
-	// models with other weights than most, because the model may stand behind the
-	// prompt.
+	// family, corrected for makers whose tokenizer is not published. A Counter costs a
+	// second pass over the body, because the model may stand behind the prompt. So does
+	// the fast count if the model stands neither near an end of the body nor in the path.
 	Counter Counter
 }
 
@@ -106,10 +106,10 @@ type Options struct {
 // stand in the body.
 const maxModel = 512
 
-// Inspect reads a JSON body. It never fails: see Request.Understood. It keeps
-// neither body nor a part of it, changes nothing, copies nothing but the model's
-// name, and its work is linear in the size of the body: one pass, or two where
-// Options.Counter says so, and each of them again if an object has a name twice.
+// Inspect reads a JSON body. It never fails: see Request.Understood. It neither changes
+// the body nor keeps a part of it, and copies the model's name only. Its work is linear
+// in the size of the body: one pass, or two where Options.Counter says so, and each of
+// them again if an object has a name twice.
 func Inspect(body []byte, o Options) Request {
 	s := newScanner(body)
 	defer s.release()

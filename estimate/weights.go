@@ -76,7 +76,7 @@ type table struct {
 	digit    [2]uint16                // the first digit of a group of three, the others
 	meet     [classes][classes]uint16 // added where a character of the second class follows one of the first
 	wide     []span                   // everything above ASCII, without gaps
-	box      [2]uint16                // in place of wide: a box-drawing or block character after the same one, and after two of the same
+	box      [boxBlocks][2]uint16     // in place of wide: a box-drawing or block character after the same one, and after two of the same, by block of 64
 	bigrams  string                   // base64 of 95 x 95 signed bytes: what an ASCII character adds after another, in steps of 10
 }
 
@@ -106,8 +106,8 @@ type weights struct {
 	// enter is added to a character above ASCII, by the byte before it.
 	enter [256]uint16
 	// box is the weight of a box-drawing or block character after the same one, and
-	// after two of the same.
-	box [2]int64
+	// after two of the same, by block of 64.
+	box [boxBlocks][2]int64
 	// row is what a mark after two of the same costs less than after one.
 	row int64
 	// wide is the weight of a character above ASCII, by the first two bytes of
@@ -186,7 +186,9 @@ func (w *weights) layOut(t *table) {
 		}
 	}
 	w.run = int64(t.run)
-	w.box = [2]int64{int64(t.box[0]), int64(t.box[1])}
+	for i := range t.box {
+		w.box[i] = [2]int64{int64(t.box[i][0]), int64(t.box[i][1])}
+	}
 	w.row = int64(t.repeated[2]) - int64(t.repeated[3])
 	w.group = int64(t.digit[0]) - int64(t.digit[1])
 	from := rune(0x80)

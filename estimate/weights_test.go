@@ -40,7 +40,7 @@ func simple(tab *table, text []byte) int64 {
 		}
 		switch {
 		case to == classWide && r == last && r >= 0x2500 && r < 0x25c0:
-			sum += int64(tab.box[third(r)])
+			sum += int64(tab.box[(r-0x2500)/64][third(r)])
 		case to == classWide:
 			for _, s := range tab.wide {
 				if r <= s.last {

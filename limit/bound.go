@@ -16,6 +16,8 @@ type bound struct {
 	held int64 // the instant until which Pause or Drain set the level back
 	took wide  // how far, in grains
 
+	when *instant // of which readings speak; nil before the first
+
 	line *line // of those who lack it; nil until somebody does
 }
 
@@ -46,6 +48,11 @@ func (b *bound) obey(old *Limit, epoch int64) {
 	case g == old.Guard:
 	case g > 0 && old.Guard > 0:
 		b.more.guard.set(b.at, b.cfg.Rate, g)
+	case g == 0 && b.burst < b.cfg.Rate.N && b.more.window == nil:
+		// A short burst instead of the guard: what went through that is not there.
+		b.more.guard.pace.advance(b.at)
+		b.lower(b.more.guard.pace.level)
+		b.protect(0)
 	default:
 		b.protect(g)
 	}

@@ -56,11 +56,30 @@ type Limit struct {
 	// closely that a call which overtakes another on the way is refused.
 	Margin int64
 
+	// ReadAt is the instant of which answers speak that say what is left.
+	ReadAt ReadAt
+
 	// LawSince and LawWhy say since when the Law is believed, or was given up, and
 	// for what reason. They are for people, and must hold no secret.
 	LawSince time.Time
 	LawWhy   string
 }
+
+// A ReadAt is an instant of which an answer speaks when it says what is left.
+type ReadAt uint8
+
+const (
+	// ReadAtSending: the balance is that of the instant at which the call was
+	// admitted on the other side. It is the zero ReadAt.
+	ReadAtSending ReadAt = iota
+
+	// ReadUnsure is ReadAtSending until answers agree on another instant.
+	ReadUnsure
+
+	// ReadAtAnswer: the balance is that of the answer, until answers agree on
+	// another instant.
+	ReadAtAnswer
+)
 
 // Most is the real bound: the most units admitted in any span of time d,
 // wherever it begins and both ends included. It is the burst (or the largest

@@ -77,8 +77,12 @@ func (e *Error) Error() string {
 	if e.Scope != "" {
 		s += " of " + e.Scope
 	}
-	if e.By != "" {
+	switch {
+	case e.By == "":
+	case e.Dimension == "pause":
 		s += " asked for by " + e.By
+	default:
+		s += ", in a pause asked for by " + e.By
 	}
 	if e.Why != "" {
 		s += " (" + e.Why + ")"

@@ -10,12 +10,13 @@ import "time"
 //	nothing more     the bucket decides
 //	guard            the guard must have room too
 //	window           the window decides; the bucket is charged along with it
-//	both             either the window, or the bucket with what a reading shows for
-//	                 sure; and the guard
+//	both             the bucket and the guard; and the window, unless a reading shows
+//	                 for sure that there is room, or none was heard yet
 //
 // A cost goes through all that decides, or through nothing. All books are charged
-// with all that goes, and lowered by all readings. So another law changes only
-// which books are asked, and raises none.
+// with all that goes. Readings lower the bucket, and a window whose law is known:
+// in a window that is a guess, what others seem to use would stay for all of it. So
+// another law changes only which books are asked, and raises none.
 type meter struct {
 	Bucket
 	more *meterMore
@@ -26,6 +27,16 @@ type meterMore struct {
 	guarded bool
 	window  *Window
 	before  meterBefore
+}
+
+// asks reports whether the window is asked. Behind a guard its law is a guess, which
+// counts only once an answer has said what is left: that may lift the guard.
+func (x *meterMore) asks() bool { return !x.guarded || x.guard.heard }
+
+// trusts reports whether cost needs no room in the window behind a guard: a reading
+// shows for sure that there is room, or nothing was heard yet.
+func (x *meterMore) trusts(cost int64) bool {
+	return x.guarded && (!x.guard.heard || x.guard.Covers(cost))
 }
 
 // meterBefore is what the last take found, so that it can be undone exactly.
@@ -58,11 +69,14 @@ func (m *meter) takeMore(now, cost int64) bool {
 		switch {
 		case cost > m.max:
 			return false
+		case x.guarded:
+			if !x.trusts(cost) && !w.admits(cost) || !m.Bucket.take(now, cost) {
+				return false
+			}
+			w.charge(w.at, cost)
 		case w.take(now, cost):
 			m.Bucket.advance(now)
 			m.Bucket.charge(cost)
-		case x.guarded && x.guard.Covers(cost) && m.Bucket.take(now, cost):
-			w.charge(w.at, cost) // a reading shows more than these books are sure of
 		default:
 			return false
 		}
@@ -106,7 +120,10 @@ func (m *meter) admits(now, cost int64) bool {
 	if x.window == nil {
 		return covers()
 	}
-	return cost <= m.max && x.window.admits(cost) || x.guarded && x.guard.Covers(cost) && covers()
+	if x.guarded {
+		return covers() && (x.trusts(cost) || x.window.admits(cost))
+	}
+	return cost <= m.max && x.window.admits(cost)
 }
 
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
@@ -116,13 +133,11 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 		return m.Bucket.waitFrom(start, ahead, cost)
 	}
 	var wait int64
-	if x.window != nil {
-		wait = x.window.waitFrom(start, ahead, cost)
-		if x.guarded && x.guard.Covers(ahead+cost) {
-			wait = min(wait, m.Bucket.waitFrom(start, ahead, cost))
-		}
-	} else {
+	if x.window == nil || x.guarded {
 		wait = m.Bucket.waitFrom(start, ahead, cost)
+	}
+	if x.window != nil && (!x.guarded || !x.trusts(ahead+cost)) {
+		wait = max(wait, x.window.waitFrom(start, ahead, cost))
 	}
 	if x.guarded {
 		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
@@ -171,10 +186,14 @@ func (m *meter) refund(taken, units int64) {
 
 // credit is the whole units there, rounded down; negative is debt.
 func (m *meter) credit() int64 {
-	if m.more != nil && m.more.window != nil {
-		return m.more.window.Credit()
+	x := m.more
+	if x == nil || x.window == nil || !x.asks() {
+		return m.Bucket.Credit()
 	}
-	return m.Bucket.Credit()
+	if x.guarded { // which of them decides is open
+		return min(x.window.Credit(), m.Bucket.Credit())
+	}
+	return x.window.Credit()
 }
 
 // reading is what an answer said was left, in units, and what moved since its call
@@ -205,7 +224,7 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	if x.guarded {
 		x.guard.Shown(time.Duration(sent), left, left-r.near)
 	}
-	if x.window != nil {
+	if x.window != nil && !x.guarded {
 		x.window.advance(m.at)
 		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
 	}
@@ -222,14 +241,15 @@ func (m *meter) drain(keep, d int64) bool {
 	return fell
 }
 
-// refusedMore takes in a refusal at now: the guard is as at the start, and after d
-// the window holds keep units and nothing beyond.
+// refusedMore takes in a refusal at now: the guard is as at the start. Without one
+// the law is known, and after d the window holds keep units and nothing beyond. Of
+// an unknown law the bucket and the guard are drained alone: what is put in the
+// window now would stay there for all of it, whatever wait the refusal names.
 func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
 	x := m.more
 	if x.guarded {
 		x.guard.Refused(time.Duration(now))
-	}
-	if x.window != nil {
+	} else if x.window != nil {
 		x.window.advance(now)
 		fell = x.window.drain(keep, d)
 	}

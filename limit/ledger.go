@@ -145,6 +145,10 @@ type Pause struct {
 	// and ResumeScope ends it. Zero means no probes.
 	ProbeAfter time.Duration
 
+	// KeepCredit leaves the limits their credit. Without it those of a minute or
+	// less start again from nothing after the pause.
+	KeepCredit bool
+
 	// By and Why say who asked for the pause and for what reason. They are shown
 	// in errors and snapshots, and must hold no secret.
 	By, Why string

@@ -37,7 +37,8 @@ func (e *entry) Sent(seq uint64) {
 // refilled at the rate and was charged for what left later. Stale and
 // out-of-order readings need no special case: each carries its own instant and
 // sums. Debits made within 250 ms after sending may be in the reading already
-// and are not counted again. Two rules that look simpler are wrong:
+// and are not counted again. [Limit.ReadAt] may say that the balance is that
+// of another instant. Two rules that look simpler are wrong:
 // min(level, remaining) throws away what refilled while a slow answer ran, and
 // remaining less everything in flight charges each call twice.
 //
@@ -93,18 +94,35 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
+	late := false
+	if b.cfg.ReadAt != ReadAtSending {
+		if b.when == nil {
+			b.when = &instant{}
+			if b.cfg.ReadAt == ReadAtAnswer {
+				b.when.late = sureLate
+			}
+		}
+		late = b.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
+	}
+	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
+		level = then
+	}
 	fell := b.lower(level)
 	if fell {
 		b.took = wide{}
 	} else {
 		b.took = b.took.min(level.sub(b.level)) // what was taken below it
 	}
-	if b.more != nil {
+	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
 		r := reading{
 			remaining: remaining, margin: b.cfg.Margin, charged: out.in(b.unit), returned: in.in(b.unit),
 			near: l.near(e, s, then, b.unit),
 		}
-		if b.sawMore(e.mark.at, r) {
+		at := e.mark.at
+		if late {
+			at, r.charged, r.returned = now, 0, 0
+		}
+		if b.sawMore(at, r) {
 			fell = true
 		}
 		if b.line != nil {
@@ -179,6 +197,62 @@ func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
 	}
 	return grown
 }
+
+// used is what is charged of a unit in all, as settled so far.
+func (s *scope) used(u Unit) int64 { return sums{debits: s.debits, refunds: s.refunds}.used(u) }
+
+func (s sums) used(u Unit) int64 {
+	a := s.debits.minus(s.refunds).amounts()
+	return a.in(u)
+}
+
+// An instant learns of which instant readings speak: that at which the call was
+// sent, or that at which its answer came. Some providers look when they admit a
+// call and some when they answer, and nothing else says which. Of two answers in a
+// row the second balance follows from the first, what was charged between, and the
+// refill, or none in a window. A pair votes for the instant that foretells it to half
+// a second of the refill, if the other is four times as far off.
+type instant struct {
+	set            bool
+	answered, sent snap
+	late           int8 // votes for the answer, less those for the sending
+}
+
+const sureLate = 3 // votes
+
+// A snap is a balance, and what had been charged by its instant.
+type snap struct {
+	remaining, at, used int64
+}
+
+// saw takes in a reading as it is if it speaks of the one or of the other instant,
+// and reports whether readings speak of the answer.
+func (i *instant) saw(b *bound, answered, sent snap) (late bool) {
+	if i.set && sent.remaining < b.cfg.Rate.N-b.cfg.Rate.N/50 {
+		a, s := answered.apart(i.answered, b.cfg.Rate), sent.apart(i.sent, b.cfg.Rate)
+		near := b.cfg.Rate.In(time.Second / 2)
+		switch {
+		case a <= near && s > 2*near && 4*a < s:
+			i.late = min(i.late+1, 2*sureLate)
+		case s <= near && a > 2*near && 4*s < a:
+			i.late = max(i.late-1, -2*sureLate)
+		}
+	}
+	i.set, i.answered, i.sent = true, answered, sent
+	return i.late >= sureLate
+}
+
+// apart is how far s is from what the snap before foretells.
+func (s snap) apart(before snap, r Rate) int64 {
+	still := before.remaining - (s.used - before.used)
+	refill := r.In(time.Duration(max(0, s.at-before.at)))
+	if s.at < before.at {
+		refill = -r.In(time.Duration(before.at - s.at))
+	}
+	return min(distance(s.remaining, still), distance(s.remaining, still+refill))
+}
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }
 
 // A mark remembers the sums at the instant an attempt was sent, so that what
 // the other side later says of that instant can be carried forward.

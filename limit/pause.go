@@ -102,7 +102,7 @@ func (s *scope) hold(now int64, p Pause) bool {
 		s.pausedUntil, s.pause = until, &pause{by: p.By, why: p.Why, after: int64(p.ProbeAfter), probeAt: opens}
 	}
 	for i := range s.limits {
-		if b := &s.limits[i]; b.w <= uint64(time.Minute) {
+		if b := &s.limits[i]; b.w <= uint64(time.Minute) && !p.KeepCredit {
 			b.setBack(now, b.fresh(), time.Duration(opens-now))
 		}
 	}

@@ -28,8 +28,9 @@ type Snapshot struct {
 	Probing     bool      // such a call is under way
 
 	// Degraded says why the limits are not kept as they should be, such as a store
-	// that is away so that each process keeps to its share. Empty: they are. A
-	// Limiter is never degraded; only the root has it.
+	// that is away so that each process keeps to its share. The state is then that
+	// of what stands in for it. Empty: they are. A [Limiter] is never degraded; only
+	// the root has it.
 	Degraded string
 
 	// Served is what was admitted over all time, as settled so far: open
@@ -45,6 +46,7 @@ type Snapshot struct {
 type LimitState struct {
 	Limit            // in force
 	Configured Limit // as configured; the zero Rate if it was only put in force
+	Law        Law   // how it counts; the zero Law is a bucket
 	Capacity   int64 // burst in force, units
 	Credit     int64 // units there now, rounded down; 0 in debt
 	Debt       int64 // units owed, rounded up; 0 with credit
@@ -228,6 +230,9 @@ func (s *Snapshot) line(b *strings.Builder) {
 	if s.Oldest > 0 {
 		fmt.Fprintf(b, " for up to %v", round(s.Oldest))
 	}
+	if s.Degraded != "" {
+		b.WriteString("; degraded: " + s.Degraded)
+	}
 	if !s.PausedUntil.IsZero() {
 		fmt.Fprintf(b, "; paused until %v", s.PausedUntil.Format(time.RFC3339))
 		if s.PausedBy != "" {
@@ -251,6 +256,9 @@ func (s Snapshot) LogValue() slog.Value {
 	}
 	if s.Oldest > 0 {
 		attrs = append(attrs, slog.Duration("oldest", s.Oldest))
+	}
+	if s.Degraded != "" {
+		attrs = append(attrs, slog.String("degraded", s.Degraded))
 	}
 	if !s.PausedUntil.IsZero() {
 		attrs = append(attrs, slog.Time("paused_until", s.PausedUntil), slog.String("paused_by", s.PausedBy), slog.String("paused_why", s.PausedWhy))

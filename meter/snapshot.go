@@ -85,8 +85,12 @@ func scope(budget string, s *limit.Snapshot) Scope {
 		out.Pause = &Pause{Until: s.PausedUntil, By: s.PausedBy, Why: s.PausedWhy, Probe: s.Probing}
 	}
 	for _, l := range s.Limits {
+		kind := "bucket"
+		if l.Law.Shape != limit.ShapeUnknown {
+			kind = l.Law.Shape.String()
+		}
 		out.Limits = append(out.Limits, Limit{
-			Name: l.Name, Unit: l.Unit.String(), Kind: "bucket", N: l.Rate.N, Wanted: l.Configured.Rate.N, Window: l.Rate.Window,
+			Name: l.Name, Unit: l.Unit.String(), Kind: kind, N: l.Rate.N, Wanted: l.Configured.Rate.N, Window: l.Rate.Window,
 			Capacity: l.Capacity, Credit: l.Credit, Debt: l.Debt, Waiting: l.Waiting,
 		})
 	}

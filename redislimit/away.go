@@ -82,7 +82,7 @@ func (l *Limiter) goAway(err error, c *call) {
 	}
 }
 
-// inForce are the limits as last told, or as defined.
+// inForce are the limits that the store has last reported, or else the definition.
 func (s *scope) inForce() []limit.Limit {
 	var limits []limit.Limit
 	for _, k := range s.limits {
@@ -260,8 +260,8 @@ func (l *Limiter) admitAway(ctx context.Context, a *away, w *waiter, ask *limit.
 	return limit.Hold(l, e.handle()), false, nil
 }
 
-// comeBack hands the share back: places that it holds are entered in the store,
-// and what it spent is charged there. gap says that the store was away from all
+// comeBack hands the share back. Its places are entered in the store, and its costs
+// are charged there. gap says that the store was away from all
 // members, or lost its state: then it has set every level to nothing, and the
 // members' shares, which began with nothing, were spent out of the time since.
 func (l *Limiter) comeBack(gap bool) {

@@ -228,3 +228,36 @@ func BenchmarkCrowd(b *testing.B) {
 		})
 	}
 }
+
+// Every caller has to wait: 64 callers in four limiters, three tenants, and a rate
+// that binds. What a call costs that joins the line and moves it.
+func BenchmarkLine(b *testing.B) {
+	server := redistest.Start(b)
+	runner := viaRueidis(b, server.Addr)
+	var m []*redislimit.Limiter
+	for range 4 {
+		m = append(m, open(b, redislimit.Options{Name: "line", Runner: runner, Limits: tokenLimit(limit.PerSecond(20_000), 20, true)}))
+	}
+	server.Must(b, "CONFIG", "RESETSTAT")
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for i := range 64 {
+		wg.Go(func() {
+			for range b.N / 64 {
+				r, err := m[i%4].Admit(context.Background(), limit.Ask{Cost: tokens(2), Tenant: strconv.Itoa(i % 3)})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				r.Settle(tokens(1))
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	calls, us := stat(b, server, "evalsha")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+	b.ReportMetric(float64(b.N)/float64(calls), "a_call")
+	b.ReportMetric(us/float64(calls), "script_us/call")
+	b.ReportMetric(us/float64(b.N), "script_us/decision")
+}

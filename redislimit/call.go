@@ -27,11 +27,12 @@ type call struct {
 	scopes   []*scope
 	paths    []*path
 	query    *query
+	bye      bool // the last call of this process
 	args     [1]string
 	w        writer
 }
 
-// asked1 is what is needed of an ask whose caller is gone.
+// asked1 is an ask without its caller, who may be gone when the answer comes.
 type asked1 struct {
 	id     int64
 	path   *path
@@ -44,7 +45,7 @@ const (
 	mostEnds     = 64
 	mostCancels  = 64
 	mostControls = 16
-	steps        = 24 // admissions out of the line, per call
+	steps        = 8 // admissions out of the line, per call
 )
 
 func (c *call) scope(s *scope) {
@@ -64,7 +65,7 @@ func (c *call) path(p *path) {
 	}
 }
 
-// build takes what is to be sent into a call. It is called with the lock held, or
+// build makes a call of everything that waits to leave. It is called with the lock held, or
 // before the limiter is known to anybody.
 func (l *Limiter) build() *call {
 	l.serial++
@@ -99,9 +100,12 @@ func (l *Limiter) build() *call {
 			c.scope(x.scope)
 		}
 	}
-	taken := 0
+	taken, most := 0, l.o.Batch
+	if l.waiting > 0 { // one who joins the line costs some four times as much
+		most = (most + 3) / 4
+	}
 	for _, w := range l.pending {
-		if len(c.asks) == l.o.Batch {
+		if len(c.asks) == most {
 			break
 		}
 		taken++
@@ -146,6 +150,8 @@ func (l *Limiter) build() *call {
 	w.str(l.config)
 	w.flag(c.query != nil)
 	w.num(l.gen)
+	c.bye = l.closed && len(l.ends)+len(l.cancels)+len(l.controls) == 0
+	w.flag(c.bye)
 
 	w.num(int64(len(c.scopes)))
 	for _, s := range c.scopes {
@@ -343,7 +349,7 @@ func (l *Limiter) loop(c *call, away bool) {
 	for again := away; ; {
 		if !again {
 			l.mu.Lock()
-			at, closed := l.next(), l.closed && len(l.ends)+len(l.controls) == 0
+			at, closed := l.next(), l.gone
 			l.mu.Unlock()
 			if closed {
 				return
@@ -393,9 +399,9 @@ func (l *Limiter) loop(c *call, away bool) {
 	}
 }
 
-// next is when the next call is to be sent; the past means now.
+// next is the instant of the next call; the past means now.
 func (l *Limiter) next() time.Time {
-	if l.urgent || l.more || l.hello || len(l.pending) > 0 || l.query != nil {
+	if l.closed || l.urgent || l.more || l.hello || len(l.pending) > 0 || l.query != nil {
 		return time.Time{}
 	}
 	at := l.touched.Add(l.o.MemberTTL / 5)
@@ -597,6 +603,8 @@ func (l *Limiter) apply(c *call, s string) error {
 	if l.away != nil {
 		l.comeBack(learn > lost)
 	}
+	l.gone = c.bye
+	clear(c.asks) // their callers may use them anew
 	return r.err
 }
 
@@ -718,8 +726,8 @@ func (l *Limiter) delivered(r *reader) {
 }
 
 // rejoin makes this process a new member: the store does not know it, or took it
-// for dead. lost says that nobody knows whether c was decided: then what it would
-// have refunded is not, and what it would have charged is.
+// for dead. lost says that nobody knows whether c was decided: then its charges are
+// sent again, and its refunds are not.
 func (l *Limiter) rejoin(c *call, lost bool) {
 	l.enter()
 	for _, s := range l.scopes {
@@ -785,10 +793,13 @@ func sortByOrder(all []*waiter) {
 	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.order, b.order) })
 }
 
+const noTime = "the user must be allowed every command of the script, among them TIME: without the server's clock there is no common one"
+
 // advise tells what to do about an error that New found.
 func advise(err error) error {
 	for _, a := range []struct{ has, advice string }{
-		{"can't run this command", "the user must be allowed every command of the script, among them TIME: without the server's clock there is no common one"},
+		{"ACL failure in script", noTime},
+		{"can't run this command", noTime},
 		{"NOPERM", "the user must be allowed evalsha, eval, publish, and every command of the script on the keys tripmeter:*"},
 		{"unknown command", "the server must run scripts: Redis 6.2 or later, or Valkey"},
 		{"Unknown Redis command called from", "the server must allow the script's commands, among them TIME and LPOP with a count: Redis 6.2 or later, or Valkey"},

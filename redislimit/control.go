@@ -144,8 +144,8 @@ func limitNums(lim limit.Limit) []int64 {
 }
 
 // PauseScope holds every call of every member that takes from the scope. It
-// returns when the store has it, or after the Timeout; a pause that the store
-// could not be told is told when it answers, with what is left of it.
+// returns when the store has it, or after the Timeout. While the store is away the
+// pause holds the local share; the store gets the rest of it when it answers.
 func (l *Limiter) PauseScope(name string, p limit.Pause) {
 	if checkScope(name) != nil || p.For <= 0 && p.ProbeAfter <= 0 {
 		return

@@ -7,7 +7,7 @@
 // whole numbers, on the clock of the server alone; no instant of a process reaches
 // it. All limits, places in flight and pauses of a call's path decide in one
 // script, all or none, and a refusal changes nothing. Debt is kept: no key ends
-// before what it owes is paid off.
+// before its debt is paid off.
 //
 // Every call to the store has a number and is decided once. One whose answer was
 // lost is sent again, byte for byte, and gets the same answer; so a settlement
@@ -15,13 +15,13 @@
 // client sends again without asking.
 //
 // Who waits stands in one line over all processes, fair between tenants. Each turn
-// has its instant; a refund moves those behind up, whichever process they are in.
+// has its instant; a refund moves those behind up, in every process.
 // What one process learns all know with their next call: pauses, drains, readings,
 // limits in force. A process that dies gives back its places and turns after
 // [Options.MemberTTL].
 //
-// No call takes longer than [Options.Timeout], whatever the client or the network
-// does. While the store is away each process has its share, beginning from
+// No call takes longer than [Options.Timeout], even where the client does not heed
+// its context. While the store is away each process has its share, beginning from
 // nothing; errors, hooks and [Limiter.State] say so. After it is back nothing is
 // admitted for a learning period, and then from nothing: there is no burst.
 //
@@ -29,7 +29,7 @@
 //
 // The package will not: lease slices ahead, forgive debt after a restart, or send
 // without a limit when the store is away. It cannot tell a process that is cut off
-// from one that is dead: the share that such a process uses meanwhile comes on top,
+// from one that is dead: the share that such a process uses meanwhile is beyond the limit,
 // and is charged when it is back. Windows are in whole microseconds.
 //
 // # Where to begin
@@ -47,9 +47,8 @@
 // # One call for all who wait
 //
 // A process has one call under way. Those who ask meanwhile go with the next one,
-// together with what has ended. So an idle process pays one round trip, and a busy
-// one some microseconds of the server for each decision, without being told which
-// it is.
+// together with what has ended. So an idle process pays one round trip for a
+// decision, and a busy one some microseconds of the server.
 //
 // # The store
 //
@@ -61,9 +60,9 @@
 // # Bounds
 //
 // Numbers in Lua are exact up to 2^53. A level is kept as whole units, at most
-// 2^52 up or down, and a remainder in grains, as many to a unit as the window has
-// microseconds, below 2^45. A product of two of these is split into pieces of seven
+// 2^52 up or down, and a remainder in grains. A unit has as many grains as the
+// window has microseconds, below 2^45. A product of two of these is split into pieces of seven
 // bits, each of which stays below 2^53. Sums over all time are kept modulo 2^52.
 // Callers in the line may ask for 2^52 units together. Tags of the fair line are
-// fractions, which bound nobody's credit.
+// fractions; they decide who is next and no credit.
 package redislimit

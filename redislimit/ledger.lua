@@ -38,15 +38,15 @@ local function nx() pos = pos + 1; return A[pos] end
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 
-local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels, knownGen =
-  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12], A[13]
+local pid, number, seen, knownEpoch, hello, had, ttl, learnFor, waiting, steps, config, levels, knownGen, bye =
+  A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8], A[9], A[10], A[11], A[12], A[13], A[14]
 local pkey = pre .. 'p:' .. pid
 
 -- The scopes of this call, the root first, and how they begin: 0 with nothing,
 -- 1 here it is, 2 there is a definition that was not sent.
-local ns = A[14]
+local ns = A[15]
 local names, keys, defs, must = {}, {pkey}, {}, {}
-pos = 14
+pos = 15
 for k = 1, ns do
   local name, def = A[pos + 1], A[pos + 2]
   pos = pos + 2
@@ -144,7 +144,7 @@ end
 local scopes, changed, order = {}, {}, {}
 local dirty = {} -- scopes whose lines are to be looked at
 local holds = {} -- process -> scope -> places, as changed by this call
-local live, woken, notices = {[pid] = true}, {}, {}
+local live, posts, notices = {[pid] = true}, {}, {}
 local root, rest
 local M -- what rest made
 
@@ -447,14 +447,52 @@ rest = function()
     touch(s)
   end
 
+  local lanes = {}
   local function laneOf(id)
-    local a = unpack_(id)
-    local list = {}
-    for j = 3, #a do list[j - 2] = a[j] end
-    local path = newPath(a[1], a[2], list)
-    path.lane = id
+    local path = lanes[id]
+    if not path then
+      local a = unpack_(id)
+      local list = {}
+      for j = 3, #a do list[j - 2] = a[j] end
+      path = newPath(a[1], a[2], list)
+      path.lane = id
+      lanes[id] = path
+    end
     return path
   end
+
+  -- Where the shares of tenants ended in a line, while anybody waits in it. Written
+  -- once, at the end.
+  local ends = {} -- line -> tenant -> tag
+  local function tagsOf(key)
+    local e = ends[key]
+    if not e then
+      e = {}
+      ends[key] = e
+    end
+    return e
+  end
+  local function endOf(key, tenant)
+    local e = tagsOf(key)
+    if e[tenant] == nil then e[tenant] = tonumber(call('HGET', pre .. 'f:' .. key, tenant) or 0) end
+    return e[tenant]
+  end
+  local function writeEnds()
+    for key, e in pairs(ends) do
+      local list = {}
+      for tenant, tag in pairs(e) do
+        if tag > 0 then
+          list[#list + 1] = tenant
+          list[#list + 1] = string.format('%.17g', tag)
+        end
+      end
+      if #list > 0 then
+        call('HSET', pre .. 'f:' .. key, unpack(list))
+        call('PEXPIRE', pre .. 'f:' .. key, LINE)
+      end
+    end
+  end
+
 
   -- Fair queueing: tags are in units of the line's limit over the tenant's weight.
   local function retag(path, refund, epoch)
@@ -464,9 +502,8 @@ rest = function()
         if l[Q] > 0 and d ~= 0 and l[BORN] <= epoch then
           local key = lineKey(s, l)
           d = -d / path.weight
-          if call('HEXISTS', pre .. 'f:' .. key, path.tenant) == 1 then
-            call('HINCRBYFLOAT', pre .. 'f:' .. key, path.tenant, d)
-          end
+          local tag = endOf(key, path.tenant)
+          if tag > 0 then tagsOf(key)[path.tenant] = tag + d end
           call('ZADD', pre .. 'q' .. path.class .. ':' .. key, 'XX', 'INCR', d, lane(path))
         end
       end
@@ -574,13 +611,13 @@ rest = function()
   -- Put the lane of path into the line of l: at the present virtual time, or where
   -- its tenant's last share ended.
   local function enter(path, s, l)
-    local f = call('HGET', pre .. 'f:' .. lineKey(s, l), path.tenant)
-    local tag = max(l[V], f and tonumber(f) or 0)
+    local tag = l[V]
+    if l[Q] > 0 then tag = max(tag, endOf(lineKey(s, l), path.tenant)) end
     local key = qKey(s, l, path.class)
     if call('ZADD', key, 'NX', tag, lane(path)) == 1 then
       l[Q] = l[Q] + 1
       if path.class > 0 then l[LOW] = l[LOW] + 1 end
-      call('PEXPIRE', key, LINE)
+      if l[Q] == 1 or l[LOW] == 1 or l[Q] - l[LOW] == 1 then call('PEXPIRE', key, LINE) end
     end
     touch(s)
     dirty[s] = true
@@ -594,6 +631,7 @@ rest = function()
     if l[Q] <= 0 then
       l[Q], l[LOW], l[V], l[OWED], l[OWNER] = 0, 0, 0, 0, ''
       call('DEL', pre .. 'f:' .. lineKey(s, l))
+      ends[lineKey(s, l)] = nil
       call('ZREM', pre .. 'd', lineKey(s, l))
     end
     touch(s)
@@ -624,20 +662,30 @@ rest = function()
       l[OWNER] = ''
       return
     end
-    local before = call('ZSCORE', pre .. 'd', key)
+    local mark = head .. '@' .. string.format('%.0f', at)
+    if l[OWNER] == mark then return end
     call('ZADD', pre .. 'd', at, key)
-    if not before then call('PEXPIRE', pre .. 'd', LINE) end
-    if l[OWNER] ~= head or tonumber(before or 0) ~= at then
-      if head ~= pid then notices[head] = min(notices[head] or at, at) end
-      l[OWNER] = head
-      touch(s)
+    if l[OWNER] == '' then call('PEXPIRE', pre .. 'd', LINE) end
+    if head ~= pid then notices[head] = min(notices[head] or at, at) end
+    l[OWNER] = mark
+    touch(s)
+  end
+
+  local function post(who, m) -- what became of somebody in the line
+    local list = posts[who]
+    if not list then
+      list = {}
+      posts[who] = list
     end
+    list[#list + 1] = m
   end
 
   local function schedule(s, l)
     while l[Q] > 0 do
       if steps <= 0 then
         call('ZADD', pre .. 'd', now, lineKey(s, l))
+        l[OWNER] = ''
+        touch(s)
         return
       end
       steps = steps - 1
@@ -649,7 +697,8 @@ rest = function()
       end
       local path = laneOf(id)
       local lkey = pre .. 'l:' .. id
-      local head = call('ZRANGE', lkey, 0, 0)[1]
+      local two = call('ZRANGE', lkey, 0, 1)
+      local head = two[1]
       if not head then
         depart(path, s, l)
       else
@@ -660,9 +709,7 @@ rest = function()
           call('ZREM', lkey, head)
           count(path, {w[6], w[7], w[8]}, -1)
           if alive(w[1]) then
-            call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]}))
-            call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
-            woken[w[1]] = true
+            post(w[1], {w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]})
           end
         elseif lack == l then
           due(s, l, w[1], cost, path)
@@ -674,26 +721,17 @@ rest = function()
           call('ZREM', lkey, head)
           count(path, {w[6], w[7], w[8]}, -1)
           local probe = grant(w[1], path, cost, w[2])
-          call('RPUSH', pre .. 'i:' .. w[1], pack({w[2], root[EPOCH], id, w[3], w[4], w[5], probe}))
-          call('PEXPIRE', pre .. 'i:' .. w[1], KEEP)
-          woken[w[1]] = true
+          post(w[1], {w[2], root[EPOCH], id, w[3], w[4], w[5], probe})
           local c = share(path, l, cost)
           if l[LOW] > 0 and l[Q] > l[LOW] then
             if path.class > 0 then l[OWED] = l[OWED] - c else l[OWED] = l[OWED] + c / 9 end
           end
           l[V] = max(l[V], tag)
-          if l[Q] > 1 then
-            call('HSET', pre .. 'f:' .. lineKey(s, l), path.tenant, string.format('%.17g', tag + c))
-            call('PEXPIRE', pre .. 'f:' .. lineKey(s, l), LINE)
-            if call('EXISTS', lkey) == 1 then
-              call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
-            else
-              depart(path, s, l)
-            end
-          elseif call('EXISTS', lkey) == 0 then
-            depart(path, s, l)
-          else
+          tagsOf(lineKey(s, l))[path.tenant] = tag + c
+          if two[2] then
             call('ZADD', qKey(s, l, path.class), 'XX', tag + c, id)
+          else
+            depart(path, s, l)
           end
         end
       end
@@ -722,7 +760,9 @@ rest = function()
     say(code)
     say(s and s[SNAME] or '')
     if not l then
-      say(''); say(1); say(0)
+      say('line')
+      say(1)
+      say(code == 5 and s[MAXQ] or 0)
     elseif l[N] == 0 then
       local what = now < s[PAUSED] and 'pause' or full(s) and 'in-flight' or 'line'
       say(what)
@@ -744,7 +784,11 @@ rest = function()
     if l then
       refuse(3, path, cost, l, s, 0)
     else
-      local inLane = root[WAITN] > 0 and call('EXISTS', pre .. 'l:' .. lane(path)) == 1
+      local inLane = path.joins or path.inLane
+      if inLane == nil then
+        inLane = root[WAITN] > 0 and call('EXISTS', pre .. 'l:' .. lane(path)) == 1
+        path.inLane = inLane
+      end
       l, s = lacks(path, cost)
       if mode == 3 then
         if l then
@@ -780,11 +824,11 @@ rest = function()
           root[SEQ] = root[SEQ] + 1
           local seq = root[SEQ]
           if mode == 2 then seq = seq - P52 end
-          local lkey = pre .. 'l:' .. lane(path)
-          call('ZADD', lkey, seq, pack({pid, id, cost[1], cost[2], cost[3], likely[1], likely[2], likely[3]}))
+          path.joins = path.joins or {}
+          path.joins[#path.joins + 1] = seq
+          path.joins[#path.joins + 1] = pack({pid, id, cost[1], cost[2], cost[3], likely[1], likely[2], likely[3]})
           count(path, likely, 1)
           if not inLane then
-            call('PEXPIRE', lkey, LINE)
             enter(path, s, l)
           elseif mode == 2 then
             for _, s2 in ipairs(path.s) do dirty[s2] = true end
@@ -820,6 +864,7 @@ rest = function()
   M.took = took
   M.grant = grant
   M.ask = ask
+  M.writeEnds = writeEnds
   M.lane = lane
   return M
 end
@@ -1159,20 +1204,38 @@ for _, path in ipairs(paths) do
     end
   end
 end
+for _, path in ipairs(paths) do
+  if path.joins then
+    call('ZADD', pre .. 'l:' .. path.lane, unpack(path.joins))
+    if not path.inLane then call('PEXPIRE', pre .. 'l:' .. path.lane, LINE) end
+  end
+end
 if root[WAITN] > 0 then rest().scheduleAll() end
+if M then M.writeEnds() end
 
 ---------------------------------------------------------------- the answer
 
 local mail = {}
-if waiting > 0 or woken[pid] then mail = call('LPOP', pre .. 'i:' .. pid, 64) or {} end
+if waiting > 0 then
+  for k, m in ipairs(call('LPOP', pre .. 'i:' .. pid, 64) or {}) do mail[k] = unpack_(m) end
+end
+out[10] = (#mail == 64 or steps <= 0) and 1 or 0
+for who, list in pairs(posts) do
+  if who == pid then
+    for _, m in ipairs(list) do mail[#mail + 1] = m end
+  else
+    for k, m in ipairs(list) do list[k] = pack(m) end
+    call('RPUSH', pre .. 'i:' .. who, unpack(list))
+    call('PEXPIRE', pre .. 'i:' .. who, KEEP)
+    call('PUBLISH', pre .. 'w:' .. who, '0')
+  end
+end
 out[#out + 1] = #mail
 for _, m in ipairs(mail) do
-  m = unpack_(m)
   out[#out + 1] = m[1]
   out[#out + 1] = m[2]
   out[#out + 1] = m[7]
 end
-out[10] = (#mail == 64 or steps <= 0) and 1 or 0
 
 news = knownEpoch ~= root[EPOCH] or hello == 1
 out[#out + 1] = (news or levels == 1) and 1 or 0
@@ -1240,9 +1303,11 @@ if waiting > 0 or root[WAITN] > 0 then
     local cut = string.find(d[1], '\0', 1, true)
     local s = get(string.sub(d[1], 1, cut - 1))
     local l = s and (cut == #d[1] and s[GATE] or M.find(s, string.sub(d[1], cut + 1)))
-    if l and l[OWNER] == pid then out[9] = 1 end
+    if l and string.sub(l[OWNER], 1, #pid + 1) == pid .. '@' then out[9] = 1 end
   end
 end
+
+if bye == 1 then root[MEMBERS] = root[MEMBERS] - 1 end
 
 -- A scope is remembered until it is full, unpaused and without a caller, and for
 -- an hour at least: a key that ends sooner would forgive what is owed.
@@ -1263,13 +1328,16 @@ end
 
 out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0
 out[5], out[6], out[7] = root[EPOCH], root[MEMBERS], root[WAITN]
-for who in pairs(woken) do
-  if who ~= pid then call('PUBLISH', pre .. 'w:' .. who, '0') end
-end
 for who, at in pairs(notices) do
-  if not woken[who] then call('PUBLISH', pre .. 'w:' .. who, string.format('%.0f', at - now)) end
+  if not posts[who] then call('PUBLISH', pre .. 'w:' .. who, string.format('%.0f', at - now)) end
+end
+
+-- A process that leaves in peace is no member from now on, and its keys go.
+if bye == 1 then
+  call('ZREM', pre .. 'm', pid)
+  call('DEL', pre .. 'h:' .. pid, pre .. 'i:' .. pid)
 end
 
 local reply = pack(out)
-call('SET', pkey, pack({number, reply, p[3], 0, root[GEN]}), 'PX', KEEP)
+call('SET', pkey, pack({number, reply, p[3], bye, root[GEN]}), 'PX', KEEP)
 return reply

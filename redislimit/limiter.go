@@ -67,6 +67,7 @@ type Limiter struct {
 	query    *query
 	left     map[int64]asked1 // gave up in the line, and may have been granted
 	gap      bool
+	gone     bool // the store has heard that this process leaves
 	unlisten context.CancelFunc
 
 	away  *away // not nil while the store does not answer

@@ -29,10 +29,10 @@ type Options struct {
 	MaxQueue    int
 	MaxWait     time.Duration
 
-	// Open says how a scope other than the root begins, when its name is first
-	// used and again after the store has dropped it (full, unpaused and without a
-	// caller for an hour). It must give the same answer in every process. Nil
-	// means without limits.
+	// Open says how a scope other than the root begins: when its name is first
+	// used, and again after the store has dropped it. The store drops a scope that
+	// is full, unpaused and without a caller for an hour. Open must give the same
+	// answer in every process. Nil means without limits.
 	Open func(scope string) (limit.ScopeOptions, []limit.Limit)
 
 	// Away says what happens when the store does not answer. The zero value is
@@ -64,7 +64,7 @@ type Options struct {
 	Learning time.Duration
 
 	// Batch is how many callers one script call decides for at most; zero means
-	// 64. It bounds how long one call holds the server.
+	// 32. It bounds how long one call holds the server: below 100 microseconds.
 	Batch int
 
 	// Trace has hooks.
@@ -194,7 +194,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Batch == 0 {
-		o.Batch = 64
+		o.Batch = 32
 	}
 	if o.MemberTTL < 2*o.Timeout {
 		return fail("MemberTTL", o.MemberTTL, fmt.Sprintf("must be at least twice the Timeout, %v", o.Timeout))
@@ -236,6 +236,9 @@ func checked(l limit.Limit, field string) (limit.Limit, error) {
 }
 
 func checkScope(name string) error {
+	if len(name) > limit.MaxName {
+		return &limit.ConfigError{Field: "Scope", Value: fmt.Sprintf("%.20q...", name), Problem: fmt.Sprintf("must be at most %d bytes long", limit.MaxName)}
+	}
 	if strings.Contains(name, "\x00") {
 		return &limit.ConfigError{Field: "scope", Value: fmt.Sprintf("%q", name), Problem: "must not hold a zero byte"}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -30,6 +31,8 @@ func TestMain(m *testing.M) {
 		w.run()
 		return
 	}
+	flag.Parse()
+	flag.Set("test.parallel", "6") // most of them wait
 	os.Exit(m.Run())
 }
 

@@ -23,7 +23,7 @@ func TestPromises(t *testing.T) {
 			limittest.Run(t, func(t *testing.T, o limit.Options) limit.Ledger {
 				return open(t, redislimit.Options{Name: fmt.Sprint(name, n.Add(1)), Runner: runner,
 					Limits: o.Limits, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Open: o.Open})
-			}, limittest.WallTime(50*time.Millisecond))
+			}, limittest.WallTime(60*time.Millisecond))
 		})
 	}
 }

@@ -100,7 +100,7 @@ func (l *Limiter) entry(id int64, p *path, cost limit.Cost, epoch int64, probe b
 	return e
 }
 
-// finish ends an entry with what is to be refunded, negative where more is owed.
+// finish ends an entry with a refund, which is negative where the call cost more.
 // The path's reference goes on to the end.
 func (l *Limiter) finish(e *entry, refund limit.Cost, kept bool) {
 	if e.away != nil {
@@ -147,7 +147,7 @@ func (l *Limiter) addEnd(p *path, epoch, places int64, refund limit.Cost) {
 	}
 }
 
-// giveBack returns what was admitted for somebody who is gone.
+// giveBack returns an entry whose caller is gone, or who never sent.
 func (l *Limiter) giveBack(e *entry) {
 	if e.probe {
 		l.probed(e, 3)

@@ -49,7 +49,7 @@ func (d *definition) set(l limit.Limit) {
 	}
 }
 
-// known is a limit as the store last told it, with its level at an instant.
+// known is a limit as the store last reported it, with its level at an instant.
 type known struct {
 	limit.Limit
 	level int64 // whole units

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -24,16 +25,13 @@ const mostShown = 256
 // Snapshot is the state of the root scope, of all members together, with the
 // scopes that this process has used lately in Scopes, up to 256. It waits for the
 // store, one round trip, bounded by the Timeout. While the store is away it is
-// that of the local share; State says so. Oldest counts this process alone.
+// that of the local share, and Degraded says so. Oldest counts this process alone.
 func (l *Limiter) Snapshot() limit.Snapshot {
 	q := &query{done: make(chan struct{})}
 	l.mu.Lock()
-	if a := l.away; a != nil || l.closed {
-		l.mu.Unlock()
-		if a == nil || a.share == nil {
-			return limit.Snapshot{}
-		}
-		return a.share.Snapshot()
+	if l.away != nil || l.closed {
+		defer l.mu.Unlock()
+		return l.degraded()
 	}
 	if l.query != nil {
 		q = l.query // one answer for all who ask
@@ -58,16 +56,30 @@ func (l *Limiter) Snapshot() limit.Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !q.ok || len(q.all) == 0 {
-		if l.away != nil && l.away.share != nil {
-			return l.away.share.Snapshot()
-		}
-		return limit.Snapshot{}
+		return l.degraded()
 	}
 	root := q.all[0]
 	root.Scopes = slices.Clone(q.all[1:])
 	slices.SortFunc(root.Scopes, func(a, b limit.Snapshot) int { return strings.Compare(a.Scope, b.Scope) })
 	return root
 }
+
+// degraded is the snapshot of what stands in for the store.
+func (l *Limiter) degraded() limit.Snapshot {
+	switch {
+	case l.away == nil && l.closed:
+		return limit.Snapshot{Degraded: ErrClosed.Error()}
+	case l.away == nil:
+		return limit.Snapshot{Degraded: "the store did not answer in time"}
+	case l.away.share == nil:
+		return limit.Snapshot{Degraded: l.awayError(nil).Error()}
+	}
+	s := l.away.share.Snapshot()
+	s.Degraded = l.awayError(errShare).Error()
+	return s
+}
+
+var errShare = errors.New("this is what it has")
 
 // read takes the store's answer. It is called with the lock held.
 func (q *query) read(r *reader, l *Limiter, c *call) {
@@ -113,12 +125,12 @@ func (q *query) read(r *reader, l *Limiter, c *call) {
 			s.Capacity = r.num()
 			r.num()
 			s.Burst, s.Largest = r.num(), r.num()
-			level, rest := r.num(), r.num()
+			level := r.num()
+			r.num() // a part of a unit: credit is rounded down, and debt up
 			s.Credit = max(0, level)
 			if level < 0 {
 				s.Debt = -level
 			}
-			_ = rest // a part of a unit: credit is rounded down, and debt up
 			s.Waiting = r.num()
 			unit, n, w, burst, largest := r.num(), r.num(), r.num(), r.num(), r.num()
 			if n > 0 {

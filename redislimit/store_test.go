@@ -296,6 +296,9 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 			if !errors.As(err, &e) || e.Members != 2 || time.Since(start) > time.Second {
 				t.Errorf("after %v: %v", time.Since(start), err)
 			}
+			if s := m[0].Snapshot(); !strings.Contains(s.Degraded, "away") {
+				t.Errorf("the snapshot says %q", s.Degraded)
+			}
 			start = time.Now()
 			got := map[redislimit.Away]time.Duration{redislimit.Share: 500 * time.Millisecond, redislimit.Open: 250 * time.Millisecond}[p]
 			r, err := m[0].Admit(context.Background(), limit.Ask{Cost: tokens(250)})
@@ -509,5 +512,34 @@ func TestACluster(t *testing.T) {
 	}
 	if used < 2 {
 		t.Errorf("18 budgets lie on %d of 3 nodes", used)
+	}
+}
+
+// A program that ends and begins again finds the budget as it left it: nobody takes
+// the time between for a gap.
+func TestAProgramThatEndsInPeaceLeavesNoGap(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	runner := viaGoRedis(t, server.Addr)
+	o := redislimit.Options{Runner: runner, Limits: tokenLimit(limit.PerDay(1), 100, false), Timeout: 50 * time.Millisecond, MemberTTL: 200 * time.Millisecond}
+	l := open(t, o)
+	take(t, l, limit.Ask{Cost: tokens(10)})
+	take(t, l, limit.Ask{Cost: tokens(20)}).Settle(tokens(5))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.TryAdmit(limit.Ask{}); !errors.Is(err, redislimit.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	l = open(t, o)
+	if c := credit(t, l, "tokens"); c != 85 {
+		t.Errorf("credit %d, of 100 less 15", c)
+	}
+	if s := l.State(); s.Members != 1 || s.Gaps != 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := l.Snapshot(); s.InFlight != 0 {
+		t.Errorf("%d in flight", s.InFlight)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -17,7 +20,7 @@ type body struct {
 	first io.ReadCloser // for the first attempt; owned by the base from then on
 	get   func() (io.ReadCloser, error)
 	next  io.ReadCloser // for the attempt about to be made
-	sent  *sending      // of the latest attempt; nil if there can be no further one
+	sent  *sending      // of the latest attempt; nil if nothing need be known of it
 }
 
 func (b *body) init(req *http.Request) {
@@ -67,7 +70,7 @@ func (b *body) fit(out *http.Request) {
 		src, b.next = b.next, nil
 	}
 	out.Body, b.sent = src, nil
-	if !b.empty() && b.get != nil {
+	if !b.empty() && b.get != nil && !fresh(b.get) {
 		b.sent = &sending{src: src}
 		out.Body = b.sent
 	}
@@ -84,6 +87,30 @@ func (b *body) failed() error {
 	defer b.sent.mu.Unlock()
 	return b.sent.err
 }
+
+// fresh reports whether get is one that http.NewRequest made: of bytes in memory,
+// which never fail, and with a reader of its own for each attempt. That is told by
+// the code of the function, so that the common body needs no wrapper.
+func fresh(get func() (io.ReadCloser, error)) bool {
+	return slices.Contains(ofNewRequest, reflect.ValueOf(get).Pointer())
+}
+
+var ofNewRequest = func() (code []uintptr) {
+	for _, body := range []io.Reader{new(bytes.Buffer), new(bytes.Reader), new(strings.Reader)} {
+		switch r := body.(type) { // an empty body has a GetBody of another kind
+		case *bytes.Buffer:
+			r.WriteByte('x')
+		case *bytes.Reader:
+			r.Reset([]byte("x"))
+		case *strings.Reader:
+			r.Reset("x")
+		}
+		if req, err := http.NewRequest(http.MethodPost, "http://nowhere.invalid", body); err == nil && req.GetBody != nil {
+			code = append(code, reflect.ValueOf(req.GetBody).Pointer())
+		}
+	}
+	return code
+}()
 
 // sending is the body of one attempt. The base may read it after RoundTrip has
 // returned, on a goroutine of its own. Some GetBody hand out the same reader,

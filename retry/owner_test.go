@@ -237,3 +237,25 @@ func TestAPackedRefusalIsRead(t *testing.T) {
 		})
 	}
 }
+
+// Only what http.NewRequest made of bytes in memory goes without a wrapper.
+func TestWhatIsFresh(t *testing.T) {
+	own := func() (io.ReadCloser, error) { return http.NoBody, nil }
+	for _, c := range []struct {
+		body io.Reader
+		want bool
+	}{
+		{strings.NewReader("x"), true},
+		{bytes.NewReader([]byte("x")), true},
+		{bytes.NewBufferString("x"), true},
+		{strings.NewReader(""), false},
+	} {
+		req, _ := http.NewRequest("POST", "https://api.example.com", c.body)
+		if got := fresh(req.GetBody); got != c.want {
+			t.Errorf("%T: %v", c.body, got)
+		}
+	}
+	if fresh(own) {
+		t.Error("a function of the caller's is taken for net/http's")
+	}
+}

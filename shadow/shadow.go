@@ -20,9 +20,9 @@
 //   - What answers say of the present balance (remaining, Retry-After) is not
 //     applied to the paper: it speaks of a provider that was not spared. Limits
 //     that answers teach are applied. So the waits are those of the limits alone.
-//   - A 429 is spared if the call that met it would still have waited when it was
-//     sent. One that is not spared says that the limits are set too high, or that
-//     somebody else uses them.
+//   - A 429 is spared if its call waited on paper, or if others did when it came:
+//     then more was sent than the limits allow. One that is not spared says that the
+//     limits are set too high, or that somebody else uses them.
 //
 // # The refusal
 //
@@ -220,11 +220,11 @@ func (l *Ledger) Refused(r limit.Reservation) {
 	c := l.calls[r]
 	l.report.RateLimited++
 	leave := func() {}
-	if c != nil && (c.state == waiting || c.state == late) {
+	if l.report.Waiting > 0 || c != nil && c.state == late {
 		l.report.Spared++
-		if c.state == waiting { // its call comes again, as another
-			leave = c.leave
-		}
+	}
+	if c != nil && c.state == waiting { // its call comes again, as another
+		leave = c.leave
 	}
 	l.mu.Unlock()
 	leave()

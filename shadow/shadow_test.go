@@ -118,8 +118,8 @@ func TestPaperAgreesWithALimiterThatDelays(t *testing.T) {
 	}
 }
 
-// A call that still waits on paper when the provider refuses it would have been
-// spared that; one that would have left as soon is not.
+// A refusal is spared while any call is ahead of its turn on paper: its own, or one
+// that took its place at the provider. Without such a call it is not.
 func TestSparedRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(paper(t, limit.Options{Limits: []limit.Limit{{Name: "rpm", Rate: limit.PerMinute(60)}}}), Options{})
@@ -136,7 +136,11 @@ func TestSparedRefusals(t *testing.T) {
 		third.Keep()
 		time.Sleep(time.Minute)
 		r := l.Report()
-		if r.RateLimited != 3 || r.Spared != 2 || r.Waited != 1 || r.For["rpm"].Longest != time.Second {
+		fourth, _ := l.Admit(t.Context(), one)
+		l.Refused(fourth) // nobody is ahead of its turn
+		fourth.Keep()
+		r = l.Report()
+		if r.RateLimited != 4 || r.Spared != 3 || r.Waited != 1 || r.For["rpm"].Longest != time.Second {
 			t.Errorf("%+v", r)
 		}
 	})

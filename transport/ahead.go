@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"sync"
@@ -12,6 +13,11 @@ import (
 // longer: it is priced by its size and streamed.
 const patience = 100 * time.Millisecond
 
+// shutting is how long Close waits for a Read that goes on after the body was
+// closed. The body is the caller's again when RoundTrip returns. But one whose Read
+// never returns, as of a terminal, must not hold its caller for ever.
+const shutting = time.Second
+
 // ahead is a request body whose beginning is read before it is sent. Nothing
 // of it is lost, whether the reading ahead saw its end or not.
 type ahead struct {
@@ -20,27 +26,68 @@ type ahead struct {
 	mu       sync.Mutex
 	moved    sync.Cond // buf, err, or stopped changed
 	buf      []byte    // read ahead
+	off      int       // how much of buf has been read
+	held     int64     // bytes taken from memory
 	err      error     // how src ended, io.EOF too; nil while it has not
 	enough   bool      // nobody waits for more
 	stopped  bool      // the reading ahead is over
-	panicked any       // what src panicked with: it belongs to the goroutine that reads
-	closed   bool
+	idle     chan struct{}
+	panicked any  // what src panicked with: it belongs to the goroutine that reads
+	closed   bool // by the base or by RoundTrip
+	done     bool // nobody needs the body again
 }
 
-// readAhead reads src until its end, an error, more than most bytes, patience,
-// or stop.
-func readAhead(src io.ReadCloser, most int64, stop <-chan struct{}) *ahead {
-	a := &ahead{src: src}
+// memory bounds what all read-aheads of the process hold together. Thousands may
+// stand in line, each with its body. Beyond the bound a body is priced by its size
+// and streamed.
+var memory = room{most: 256 << 20}
+
+// room is memory that is shared.
+type room struct {
+	most int64
+
+	mu   sync.Mutex
+	used int64
+}
+
+func (r *room) take(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.used+n > r.most {
+		return false
+	}
+	r.used += n
+	return true
+}
+
+func (r *room) give(n int64) {
+	r.mu.Lock()
+	r.used -= n
+	r.mu.Unlock()
+}
+
+// readAhead reads src until its end, an error, more than most bytes, patience, the
+// end of memory, or stop. size is the body's length, -1 if it is not known.
+func readAhead(src io.ReadCloser, size, most int64, stop <-chan struct{}) *ahead {
+	a := &ahead{src: src, idle: make(chan struct{})}
 	a.moved.L = &a.mu
-	done := make(chan struct{})
+	room := int64(4 << 10)
+	if size >= 0 {
+		room = size + 1 // one more, to see the end
+	}
+	if !a.grow(room) {
+		a.enough, a.stopped = true, true
+		close(a.idle)
+		return a
+	}
 	go func() {
-		defer close(done)
+		defer close(a.idle)
 		a.fill(most)
 	}()
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
-	case <-done:
+	case <-a.idle:
 	case <-t.C:
 	case <-stop:
 	}
@@ -48,6 +95,18 @@ func readAhead(src io.ReadCloser, most int64, stop <-chan struct{}) *ahead {
 	a.enough = true
 	a.mu.Unlock()
 	return a
+}
+
+// grow gives buf a capacity of n, if there is memory for it. The caller holds a.mu,
+// or is alone.
+func (a *ahead) grow(n int64) bool {
+	if !memory.take(n) {
+		return false
+	}
+	memory.give(a.held)
+	a.held = n
+	a.buf = append(make([]byte, 0, n), a.buf...)
+	return true
 }
 
 // fill reads into buf until that is enough.
@@ -59,27 +118,35 @@ func (a *ahead) fill(most int64) {
 		a.moved.Broadcast()
 		a.mu.Unlock()
 	}()
-	chunk := make([]byte, 4<<10)
-	for a.goesOn() {
-		n, err := a.src.Read(chunk)
+	for {
+		free := a.free()
+		if free == nil {
+			return
+		}
+		n, err := a.src.Read(free)
 		a.mu.Lock()
-		a.buf = append(a.buf, chunk[:n]...)
+		a.buf = a.buf[:len(a.buf)+n]
 		a.err = err
 		if err != nil || int64(len(a.buf)) > most {
 			a.enough = true
 		}
 		a.moved.Broadcast()
 		a.mu.Unlock()
-		if len(chunk) < 64<<10 && n == len(chunk) {
-			chunk = make([]byte, 2*len(chunk))
-		}
 	}
 }
 
-func (a *ahead) goesOn() bool {
+// free is the part of buf that the next Read fills, nil if there shall be none.
+func (a *ahead) free() []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.enough && !a.closed
+	if a.enough || a.closed {
+		return nil
+	}
+	if n := int64(cap(a.buf)); int64(len(a.buf)) == n && !a.grow(2*n) {
+		a.enough = true
+		return nil
+	}
+	return a.buf[len(a.buf):cap(a.buf)]
 }
 
 // seen returns the bytes read ahead, and whether they are the whole body. The
@@ -104,9 +171,10 @@ func (a *ahead) Read(p []byte) (int, error) {
 		case a.closed:
 			a.mu.Unlock()
 			return 0, http.ErrBodyReadAfterClose
-		case len(a.buf) > 0 || len(p) == 0:
-			n := copy(p, a.buf)
-			a.buf = a.buf[n:]
+		case a.off < len(a.buf) || len(p) == 0:
+			n := copy(p, a.buf[a.off:])
+			a.off += n
+			a.forget()
 			a.mu.Unlock()
 			return n, nil
 		case a.panicked != nil:
@@ -117,7 +185,7 @@ func (a *ahead) Read(p []byte) (int, error) {
 			a.mu.Unlock()
 			return 0, err
 		case a.stopped:
-			a.buf = nil
+			a.forget()
 			a.mu.Unlock()
 			return a.src.Read(p)
 		}
@@ -125,11 +193,70 @@ func (a *ahead) Read(p []byte) (int, error) {
 	}
 }
 
-// Close closes the caller's body, which also ends the reading ahead.
+// Close closes the caller's body and ends the reading ahead. A Read that is under
+// way may end first: not every body may be closed under its reader.
 func (a *ahead) Close() error {
 	a.mu.Lock()
+	first := !a.closed
 	a.closed = true
 	a.moved.Broadcast()
+	a.forget()
 	a.mu.Unlock()
-	return a.src.Close()
+	if !first {
+		return nil
+	}
+	a.rest(patience)
+	err := a.src.Close()
+	a.rest(shutting)
+	return err
+}
+
+// rest waits for the end of the reading ahead, d at most.
+func (a *ahead) rest(d time.Duration) {
+	select {
+	case <-a.idle:
+		return
+	default:
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-a.idle:
+	case <-t.C:
+	}
+}
+
+// again is the whole body once more.
+func (a *ahead) again() (io.ReadCloser, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.done {
+		return nil, http.ErrBodyReadAfterClose
+	}
+	return io.NopCloser(bytes.NewReader(a.buf)), nil
+}
+
+// release gives the memory back: the body is not sent again.
+func (a *ahead) release() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done = true
+	a.forget()
+}
+
+// forget lets go of what nobody reads any more: all of it is read or the body is
+// closed, and it is either not whole, so that it cannot be sent again, or released.
+// The caller holds a.mu.
+func (a *ahead) forget() {
+	if a.held == 0 || !a.closed && (a.off < len(a.buf) || !a.stopped) || !a.done && a.err == io.EOF {
+		return
+	}
+	if a.closed && !a.stopped { // a Read may write to it
+		return
+	}
+	memory.give(a.held)
+	a.held, a.buf, a.off = 0, nil, 0
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+
+	"github.com/tripmeter/tripmeter/usage"
 )
 
 // answer hands a response over: its body is wrapped, and its end will settle
@@ -26,6 +28,9 @@ func (c *call) answer(resp *http.Response) *http.Response {
 		c.step(metered)
 	}
 	c.contentType, c.contentEncoding = field(resp.Header, "Content-Type"), field(resp.Header, "Content-Encoding")
+	if usage.FromHeader(resp.Header).Known() {
+		c.usage = resp.Header.Clone()
+	}
 	// A body that is forgotten must not keep its place in flight for ever. The
 	// place comes back when the request's context ends, or when the collector
 	// finds the response.

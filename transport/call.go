@@ -25,6 +25,8 @@ type call struct {
 	req             *http.Request // the caller's
 	out             http.Request  // the copy that is sent
 	books           budget.Call   // what it holds in the ledger
+	ahead           *ahead        // of the request's body; nil if none was read ahead
+	creates         bool          // another arrival makes another lasting thing
 
 	// The attempt on the wire, or the last one.
 	attempts int
@@ -37,6 +39,7 @@ type call struct {
 
 	// What the header says of the body. Kept, as the caller may change the header.
 	contentType, contentEncoding string
+	usage                        http.Header // that states what the call cost; else nil
 
 	// The body may be read on one goroutine and its end come on another.
 	mu    sync.Mutex
@@ -135,6 +138,12 @@ func (o *observer) LimitChanged(old, new limit.Limit) {
 	}
 }
 
+func (o *observer) LawChanged(old, new limit.Limit) {
+	if f := o.trace.LawChanged; f != nil {
+		f(old, new)
+	}
+}
+
 func (o *observer) Doubted(rule, seen estimate.Charge) (follow bool) {
 	if f := o.trace.Doubted; f != nil {
 		f(rule.String(), seen.String())
@@ -161,32 +170,53 @@ func (c *call) again(r *retry.Refusal) {
 // until the next one, 0 if there is none. What the ledger must know of a refusal
 // does not wait until the caller has read the body: others in line must not meet
 // credit that the provider does not have.
+//
+//	for the rate, and 429 without another word   everybody waits, and credit is drained
+//	overload                                     everybody rests; nothing else
+//	an allowance that is used up until a time    everybody waits for it
+//	of the account, and anything else            everybody waits only if 503 names a wait
 func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 	c.read = r.Read
+	now := time.Now()
+	named := r.Named && r.Wait > 0
 	if wait == 0 {
 		wait = r.Wait
 	}
-	if c.status == http.StatusTooManyRequests {
+	switch rate := c.status == http.StatusTooManyRequests; {
+	case r.Known && r.Class == retry.ClassOverload, !r.Known && overloaded(c.status):
+		if !c.books.Waiting() {
+			c.books.Overloaded(now, wait, named)
+		}
+		if rate {
+			c.step(between)
+			c.books.Refuse(now, budget.Refusal{NotRate: true})
+		}
+	case rate, r.Known && r.Class == retry.ClassRateLimit:
 		c.step(between)
-		c.books.Refuse(time.Now(), budget.Refusal{
-			Wait: wait, Dimension: r.Dimension, NotRate: r.Known && r.Class != retry.ClassRateLimit,
-		})
-		return
-	}
-	if r.Wait > 0 && !c.books.Waiting() && (overloaded(c.status) || ofTheLimit(r)) {
-		c.books.Pause(time.Now(), r.Wait)
+		notRate := r.Known && r.Class != retry.ClassRateLimit
+		if notRate {
+			c.untilReset(now, r)
+		}
+		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, NotRate: notRate})
+	case r.Known && r.Class == retry.ClassQuota:
+		c.untilReset(now, r)
+	case named && !c.books.Waiting() && c.status == http.StatusServiceUnavailable:
+		c.books.Pause(now, r.Wait)
 	}
 }
 
-// overloaded reports whether a status asks everybody to wait, and not one call.
+// untilReset pauses everybody for an allowance that is used up and will be there
+// again, if that is known. It is no use for an account without money, whose calls
+// get the provider's own answer.
+func (c *call) untilReset(now time.Time, r *retry.Refusal) {
+	if wait := max(r.Wait, r.Reset); wait > 0 && r.Class == retry.ClassQuota && !r.Account && !c.books.Waiting() {
+		c.books.Pause(now, wait)
+	}
+}
+
+// overloaded reports whether a status speaks of the provider's own capacity.
 func overloaded(status int) bool {
-	return status == http.StatusServiceUnavailable || status == 529 // 529: Anthropic, overloaded
-}
-
-// ofTheLimit reports whether a body speaks of a limit although the status does
-// not. A gateway may answer 403 when a quota is used up.
-func ofTheLimit(r *retry.Refusal) bool {
-	return r.Known && (r.Class == retry.ClassRateLimit || r.Class == retry.ClassQuota)
+	return status == 498 || status == 529 // Groq: flex tier; Anthropic: overloaded
 }
 
 // show gives the usage meter a piece of the body.
@@ -234,6 +264,10 @@ func (c *call) end(complete bool) bool {
 		meters.Put(c.meter)
 		c.meter = nil
 	}
+	if c.usage != nil {
+		r = r.WithHeader(c.usage)
+	}
+	c.books.Bound(&r)
 	c.mu.Unlock()
 	c.settle(last, &r, complete)
 	return true
@@ -244,6 +278,7 @@ func (c *call) cut() { c.end(false) }
 
 // settle gives the last attempt its ending in the ledger, unless it has had it.
 func (c *call) settle(last state, r *usage.Result, complete bool) {
+	c.ahead.release()
 	reserved := c.books.Charged()
 	if f := c.trace.Settled; f != nil {
 		defer func() { // also if another hook panics
@@ -253,20 +288,52 @@ func (c *call) settle(last state, r *usage.Result, complete bool) {
 			})
 		}()
 	}
+	now := time.Now()
+	v := r.Refusal
 	if last == admitted {
 		c.books.End(budget.Unsent)
 	} else if !c.books.Between() {
-		switch e := c.ending(); e {
-		case budget.Answered:
-			c.books.Settle(time.Now(), r)
-		case budget.Refused:
-			c.books.Refuse(time.Now(), budget.Refusal{})
+		switch e := c.ending(); {
+		case e == budget.Answered && v != nil && !v.AfterOutput && !r.Found && v.Class == usage.RateLimit:
+			// No model ran: it is a refusal with another status, and below.
+		case e == budget.Answered:
+			c.books.Settle(now, r)
+		case e == budget.Refused:
+			c.books.Refuse(now, budget.Refusal{})
 		default:
 			c.books.End(e)
 		}
 	}
-	// An error inside a stream may name a wait that no header could.
-	if v := r.Refusal; v != nil && v.Wait > 0 && !c.books.Waiting() && !c.order.IgnoreBodyWait {
-		c.books.Pause(time.Now(), v.Wait)
+	if v != nil && c.status < 300 {
+		c.refusedInside(now, v)
+	}
+}
+
+// shortWait is how long everybody waits after a refusal for the rate in a body that
+// names no wait. With a status it is the backoff of package retry.
+const shortWait = retry.DefaultMinBackoff
+
+// refusedInside takes in a refusal that stood in the body of a success, or in a
+// stream. Who comes next slows down as after the same refusal with a status.
+func (c *call) refusedInside(now time.Time, v *usage.Refusal) {
+	wait := v.Wait
+	if c.order.IgnoreBodyWait {
+		wait = 0
+	}
+	switch v.Class {
+	case usage.RateLimit:
+		c.books.Refuse(now, budget.Refusal{Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension})
+	case usage.Overload:
+		if !c.books.Waiting() {
+			c.books.Overloaded(now, wait, wait > 0)
+		}
+	case usage.Quota:
+		if wait = max(wait, v.Reset); wait > 0 && !v.Account && !c.books.Waiting() {
+			c.books.Pause(now, wait)
+		}
+	default:
+		if wait > 0 && !c.books.Waiting() {
+			c.books.Pause(now, wait)
+		}
 	}
 }

@@ -59,6 +59,9 @@ func (e *Error) parts() string {
 
 // advice says what to do next.
 func advice(e *limit.Error, c limit.Cost) string {
+	if e.By != "" && e.Reason != limit.ErrTooLarge {
+		return "everybody waits; Transport.Resume ends that"
+	}
 	switch e.Reason {
 	case limit.ErrTooLarge:
 		if c.Output > c.Input && e.Cost >= c.Output {

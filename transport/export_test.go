@@ -22,7 +22,7 @@ func CountParsedHeaders() (n *int, stop func()) {
 // Know makes the account that a request without a model takes from known.
 func Know(t *Transport, req *http.Request) {
 	var c budget.Call
-	c.Open(t.path(req, ""), nil, nil)
+	c.Open(t.path(req, ""), nil, nil, 1)
 	c.Forecast()
 }
 

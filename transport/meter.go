@@ -66,6 +66,9 @@ func (m *meter) CloseIdleConnections() { closeIdleConnections(m.base) }
 // OwnsRequests spares the retry layer a copy: RoundTrip has made one.
 func (m *meter) OwnsRequests() bool { return true }
 
+// Creates tells the retry layer what must not arrive twice.
+func (m *meter) Creates(req *http.Request) bool { return callFrom(req.Context()).creates }
+
 // Order gives the retry layer what hear has read.
 func (m *meter) Order(req *http.Request, _ *http.Response) retry.Order {
 	return callFrom(req.Context()).order

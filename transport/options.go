@@ -47,6 +47,13 @@ type Options struct {
 	// MaxWait is the longest a call waits in the line.
 	MaxWait time.Duration
 
+	// MaxPause is the longest wait of a provider that holds everybody; 0 is 24 hours,
+	// the longest window that providers reset. A longer one may be a mistake. After
+	// MaxPause one call goes at a time while that wait lasts, and the first that is
+	// answered ends it. The refused call itself is never sent before the provider's
+	// time, and [Transport.Resume] ends every wait at once.
+	MaxPause time.Duration
+
 	// Budget is used instead of one made from the fields above, which must then
 	// be unset. Several Transports may share one: see [budget.New].
 	Budget *budget.Budget
@@ -137,6 +144,7 @@ func (o *Options) numbers() []number {
 		{"InputTPM", o.InputTPM, false}, {"OutputTPM", o.OutputTPM, false},
 		{"Burst", int64(o.Burst), true}, {"MaxBody", o.MaxBody, false}, {"Attempts", int64(o.Attempts), false},
 		{"MaxInFlight", int64(o.MaxInFlight), false}, {"MaxQueue", int64(o.MaxQueue), false}, {"MaxWait", int64(o.MaxWait), true},
+		{"MaxPause", int64(o.MaxPause), true},
 	}
 }
 
@@ -147,7 +155,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
-		len(o.Limits) > 0 || o.Burst|o.MaxWait != 0 || o.MaxInFlight|o.MaxQueue != 0) {
+		len(o.Limits) > 0 || o.Burst|o.MaxWait|o.MaxPause != 0 || o.MaxInFlight|o.MaxQueue != 0) {
 		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
 	if o.Retry.Attempts != 0 {
@@ -185,7 +193,8 @@ func (o *Options) charging(p profile.Profile) profile.Profile {
 func (o *Options) budget() budget.Options {
 	return budget.Options{
 		Limits: o.limits(), Burst: o.Burst, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
-		Profile: o.Provider,
+		MaxPause: o.MaxPause,
+		Profile:  o.Provider,
 	}
 }
 

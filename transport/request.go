@@ -3,61 +3,192 @@ package transport
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"reflect"
 	"strings"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/internal/packed"
+	"github.com/tripmeter/tripmeter/profile"
 )
 
-// inspect reads as much of a request as the estimate needs. It returns the payload
-// to send: the body and GetBody of req, or others if the body was read ahead. An
+// A prompt is what was seen of a request before it is sent.
+type prompt struct {
+	payload
+	estimate.Request
+	ahead  *ahead // holds memory until release; nil without
+	read   bool   // the whole body: head, or what copies gives if that is nil
+	head   []byte
+	coding string // of its bytes; "" is plain
+}
+
+// text is the body as plain text, nil if it was not read.
+func (p *prompt) text() []byte {
+	b := p.head
+	if p.read && b == nil {
+		b = inMemory(p.body)
+	}
+	if p.coding != "" {
+		b, _ = unpack(p.coding, b)
+	}
+	return b
+}
+
+// inMemory is what a body in memory holds.
+func inMemory(body io.ReadCloser) []byte {
+	rc, _ := copies(body)()
+	b, _ := io.ReadAll(rc)
+	return b
+}
+
+// inspect reads as much of a request as the estimate needs. The payload is what to
+// send: the body and GetBody of req, or others if the body was read ahead. An
 // error is that of reading the body, as it would be when sending.
 //
 // GetBody would spare the reading ahead. But some hand out the body itself, wound
 // back: azcore's SetBody, and openai-go's and anthropic-sdk-go's for a
 // bytes.Reader. Reading such a copy reads the body that will be sent. net/http
 // calls GetBody only when it is done with the body before, and so do we.
-func inspect(req *http.Request, most int64, counter estimate.Counter) (payload, estimate.Request, error) {
-	own := payload{req.Body, req.GetBody}
+func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, error) {
+	p := prompt{payload: payload{req.Body, req.GetBody}}
 	if req.Body == nil || req.Body == http.NoBody {
-		return own, estimate.Request{}, nil
+		return p, nil
 	}
 	size := req.ContentLength
 	if size == 0 { // net/http: a body with length 0 is of unknown length
 		size = -1
 	}
-	contentType := field(req.Header, "Content-Type")
+	contentType, coding := field(req.Header, "Content-Type"), field(req.Header, "Content-Encoding")
+	isPacked := !packed.Plain(coding)
 	o := estimate.Options{Path: req.URL.Path, Counter: counter}
-	readable := estimate.Readable(contentType)
+	readable := estimate.Readable(contentType) && (!isPacked || packed.Known(coding))
 	var again func() (io.ReadCloser, error)
 	if readable && req.GetBody != nil {
 		again = copies(req.Body)
 	}
-	if again != nil || !readable || size > most || waits(req) {
-		return own, estimate.Body(again, contentType, size, o), nil
+	switch {
+	case again != nil && size <= estimate.MaxBody:
+		if p.read = true; isPacked {
+			p.coding = coding
+			p.Request = ofPacked(coding, inMemory(req.Body), contentType, o)
+			return p, nil
+		}
+		fallthrough
+	case again != nil, !readable, size > most, waits(req):
+		if isPacked {
+			p.Request = estimate.Unread(contentType, unpackedSize(size))
+		} else {
+			p.Request = estimate.Body(again, contentType, size, o)
+		}
+		return p, nil
 	}
 
 	if ctx := req.Context(); ctx.Err() != nil {
-		return own, estimate.Request{}, causeOf(ctx)
+		return p, causeOf(ctx)
 	}
-	a := readAhead(req.Body, most, req.Context().Done())
+	a := readAhead(req.Body, size, most, req.Context().Done())
+	p.ahead, p.body = a, a
 	head, whole, err := a.seen()
 	if ctx := req.Context(); ctx.Err() != nil {
 		err = causeOf(ctx)
 	}
 	switch {
 	case err != nil:
-		return payload{a, nil}, estimate.Request{}, err
+		p.get = nil
+		return p, err
+	case !whole && isPacked:
+		p.Request = estimate.Unread(contentType, unpackedSize(size))
+		return p, nil
 	case !whole:
-		return payload{a, req.GetBody}, estimate.Unread(contentType, size), nil
+		p.Request = estimate.Unread(contentType, size)
+		return p, nil
 	}
-	// All of it is there, so that it can be sent again.
-	get := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
-	return payload{a, get}, estimate.Inspect(head, o), nil
+	p.get = a.again // all of it is there, so that it can be sent again
+	p.read, p.head = true, head
+	if isPacked {
+		p.coding = coding
+		p.Request = ofPacked(coding, head, contentType, o)
+	} else {
+		p.Request = estimate.Inspect(head, o)
+	}
+	return p, nil
+}
+
+// unpack returns the text of a packed body, and whether that is all of it.
+func unpack(coding string, body []byte) (text []byte, whole bool) {
+	whole = packed.Unpack(coding, body, packed.Limits{Out: estimate.MaxBody}, func(p []byte) { text = append(text, p...) })
+	return text, whole
+}
+
+// ofPacked prices a packed body by its text, or by its size if it cannot be
+// unpacked.
+func ofPacked(coding string, body []byte, contentType string, o estimate.Options) estimate.Request {
+	text, whole := unpack(coding, body)
+	if !whole {
+		return estimate.Unread(contentType, max(unpackedSize(int64(len(body))), int64(len(text))))
+	}
+	return estimate.Inspect(text, o)
+}
+
+// unpackedSize is what a packed body of that size usually holds, in bytes: requests
+// in JSON shrink to a fifth. -1 is not known.
+func unpackedSize(size int64) int64 {
+	const ratio = 5
+	if size < 0 || size > math.MaxInt64/ratio {
+		return size
+	}
+	return size * ratio
+}
+
+// kinds are the kinds of package estimate for uses whose price has no output.
+var kinds = map[profile.Use]string{
+	profile.Embeds: "embeddings", profile.Reranks: "rerank", profile.Moderates: "moderations", profile.Images: "images",
+}
+
+// price is what an endpoint makes of the request: the prompt that a model reads, nil
+// if none runs, and how many requests it counts as.
+//
+//	counts, uploads, manages   one request, no prompt
+//	has Items                  a request for each element of that member
+//	unlisted                   judged by its body: without a prompt, a model or a cap
+//	                           it costs no tokens until the usage says otherwise
+func (p *prompt) price(e profile.Endpoint) (r *estimate.Request, requests int64) {
+	if p.body == nil || p.body == http.NoBody || e.Does.Free() {
+		return nil, 1
+	}
+	r = &p.Request
+	if kind, ok := kinds[e.Does]; ok {
+		r.Kind = kind
+	}
+	if e.Items != "" && p.read {
+		return r, max(1, elements(p.text(), e.Items))
+	}
+	if e.Does == profile.Unlisted && !r.Understood && r.Kind == "unknown" && r.Model == "" && r.OutputCap == 0 && p.read && isObject(p.text()) {
+		p.Request = estimate.Request{Kind: "count", Choices: 1, Size: r.Size}
+	}
+	return r, 1
+}
+
+// isObject reports whether text is one whole JSON object.
+func isObject(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && text[0] == '{' && json.Valid(text)
+}
+
+// elements counts the elements of an array that is a member of a JSON object; 0 if
+// there is none.
+func elements(text []byte, member string) (n int64) {
+	var members map[string]json.RawMessage
+	var items []json.RawMessage
+	if json.Unmarshal(text, &members) != nil || json.Unmarshal(members[member], &items) != nil {
+		return 0
+	}
+	return int64(len(items))
 }
 
 // field is the first line of a field. The name is in canonical form: Get would

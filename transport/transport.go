@@ -86,18 +86,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		body = nil
 		return t.base.RoundTrip(req)
 	}
-	send, prompt, err := inspect(req, t.o.MaxBody, t.o.Counter)
-	body = send.body
+	seen, err := inspect(req, t.o.MaxBody, t.o.Counter)
+	body = seen.body
+	defer func() {
+		if body != nil { // it was not sent
+			seen.ahead.release()
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	p := t.path(req, prompt.Model)
-	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req}
-	if req.Body == nil || req.Body == http.NoBody {
-		c.books.Open(p, (*observer)(c), nil)
-	} else {
-		c.books.Open(p, (*observer)(c), &prompt)
-	}
+	p := t.path(req, seen.Model)
+	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req, ahead: seen.ahead}
+	e := p.Profile().Endpoint(req.Method, req.URL.Path)
+	c.creates = e.Creates
+	r, requests := seen.price(e)
+	c.books.Open(p, (*observer)(c), r, requests)
 	waited, err := t.acquire(c)
 	if err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		f(req, c.books.Cost(), waited)
 	}
 	c.out = *req.WithContext(c)
-	c.out.Body, c.out.GetBody = send.body, send.get
+	c.out.Body, c.out.GetBody = seen.body, seen.get
 	body = nil
 	resp, err := t.retry.RoundTrip(&c.out)
 	if err != nil {
@@ -203,6 +207,11 @@ func (t *Transport) CloseIdleConnections() { closeIdleConnections(t.base) }
 
 // Snapshot is the state of the budget now, for people and metrics.
 func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
+
+// Resume ends every pause of the budget now, whoever asked for it. It is the way out
+// if a provider named a wait that it does not mean: [Transport.Snapshot] says who
+// asked, why, and until when. A call that was refused is not sent again by it.
+func (t *Transport) Resume() { t.budget.Resume() }
 
 // Budget is the budget of the Transport, to share it with others.
 func (t *Transport) Budget() *budget.Budget { return t.budget }

@@ -47,7 +47,9 @@ func TestFaults(t *testing.T) {
 			ExitBlocked, trip, []string{"no such model"}},
 		"no money": {refuse(429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`), nil,
 			ExitBlocked, trip, []string{"account without credit (429 insufficient_quota)", "add credit"}},
-		"redirect":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example", 302) }, nil, ExitBlocked, trip, []string{"redirected (302)", "-base-url"}},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://elsewhere.example", http.StatusFound)
+		}, nil, ExitBlocked, trip, []string{"redirected (302)", "-base-url"}},
 		"500":         {refuse(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), nil, ExitLeft, trip + 12, []string{"server failing (500 server_error): 20 in a row", "when the server is back"}},
 		"half answer": {broken, nil, ExitLeft, trip + 12, []string{"the answer broke off"}},
 		"no JSON":     {refuse(200, "<html>"), nil, ExitLeft, trip + 12, []string{"an answer that is no JSON"}},
@@ -406,7 +408,7 @@ func (f *filling) Write(b []byte) (int, error) {
 
 // Resuming takes at most 64 bytes for an id.
 func TestMemoryOfAnID(t *testing.T) {
-	const n = 200_000
+	const n = 100_000
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	writeAnswers(t, name, n)
 	before := liveHeap()
@@ -419,7 +421,7 @@ func TestMemoryOfAnID(t *testing.T) {
 	each := (liveHeap() - before) / n
 	runtime.KeepAlive(done)
 	t.Logf("%d bytes an id", each)
-	if each > 64 || each == 0 || done.mark("id-199999-with-a-name-of-some-length", 0) != answered {
+	if each > 64 || each == 0 || done.mark("id-99999-with-a-name-of-some-length", 0) != answered {
 		t.Errorf("%d bytes an id", each)
 	}
 }

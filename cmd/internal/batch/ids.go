@@ -6,8 +6,8 @@ import (
 )
 
 // ids is the set of custom_ids: those that have their line, and those that the
-// input named. Of each it keeps the first 16 bytes of a hash, so that a million
-// take some 40 MB whatever their length: 20 to 40 bytes each. Two ids of ten
+// input named. Of each it keeps the first 16 bytes of a hash, so that an id
+// takes 20 to 40 bytes, long or short. Two ids of ten
 // million share a hash with a chance below 1 in 10^24.
 type ids struct {
 	mu sync.Mutex

@@ -369,7 +369,7 @@ func (j *job) take(it *item) error {
 		j.p.skipped()
 		return nil
 	}
-	it.model = modelOf(it.request)
+	it.model = meter.ModelOf(it.request.Body, it.request.URL)
 	l := j.lane(it.model)
 	if l.stopped {
 		j.left++
@@ -379,16 +379,6 @@ func (j *job) take(it *item) error {
 	j.put(it)
 	return nil
 }
-
-// modelOf is the model that a request names.
-func modelOf(r batchfile.Request) string {
-	return estimate.Inspect(r.Body, estimate.Options{Path: r.URL, Counter: noCount{}}).Model
-}
-
-// noCount counts nothing: only the model is asked for.
-type noCount struct{}
-
-func (noCount) CountJSON(string, []byte) int64 { return 0 }
 
 // affordable reports whether a request may be begun within -max-cost, with all
 // that is under way.
@@ -437,7 +427,7 @@ func (j *job) begin(ctx context.Context, it *item) {
 	j.all.underWay++
 	j.underWay++
 	j.planned += it.plan
-	j.p.begun(s.probe)
+	j.p.begun()
 	go func() {
 		o := j.exchange(ctx, s, it)
 		s.granted()

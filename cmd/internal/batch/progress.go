@@ -45,7 +45,6 @@ type progress struct {
 	total   int64
 	began   time.Time
 	flying  int
-	probing bool
 	held    string // what holds the job, "" if nothing does
 	next    func() time.Time
 	outputs map[string][2]int64 // sum and number of outputs by model
@@ -113,12 +112,11 @@ func (p *progress) nowLocked() *second {
 	return s
 }
 
-// begun notes that a request was begun, as a probe or not.
-func (p *progress) begun(probe bool) {
+// begun notes that a request was begun.
+func (p *progress) begun() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying++
-	p.probing = probe
 }
 
 // ended notes the end of one sending.

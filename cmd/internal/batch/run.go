@@ -401,7 +401,7 @@ func (j *job) watch(signals <-chan os.Signal) (stop, abort chan struct{}, end fu
 }
 
 // meter wires tripmeter: the limits, and the hooks that the figures come from.
-// It sends each request once; what is sent again is decided by the job, which
+// The meter sends each request once. The job decides what is sent again, since it
 // sees all of them.
 func (j *job) meter() (*meter.Meter, error) {
 	c := j.config

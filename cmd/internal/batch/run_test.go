@@ -331,7 +331,7 @@ func TestFlags(t *testing.T) {
 
 // A file larger than the memory allowed passes through.
 func TestBoundedMemory(t *testing.T) {
-	n := 20_000
+	n := 8_000
 	if raceEnabled {
 		n = 3_000
 	}
@@ -381,7 +381,7 @@ func TestBoundedMemory(t *testing.T) {
 		t.Fatalf("%+v\n%s", o.sum, o.stderr)
 	}
 	t.Logf("%d requests in %.1f s, live heap at most %d MB", n, o.sum.Seconds, peak.Load()>>20)
-	if peak.Load() > 40<<20 || peak.Load() == 0 { // the file is 80 MB, and 64 requests of it are under way
+	if peak.Load() > 20<<20 || peak.Load() == 0 { // the file is 32 MB, and 64 requests of it are under way
 		t.Errorf("heap reached %d MB", peak.Load()>>20)
 	}
 }

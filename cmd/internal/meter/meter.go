@@ -5,8 +5,8 @@
 // other's limits. Where no limit is configured, each model learns its own from
 // its answers' headers.
 //
-// The refusal: at most [MaxModels] models are told apart; all others share one
-// budget, so that made-up names cannot take the memory.
+// The refusal: at most [MaxModels] models have a budget of their own; all others
+// share one, so that made-up names cannot take the memory.
 package meter
 
 import (
@@ -96,8 +96,7 @@ func New(c Config) (*Meter, error) {
 		}
 		m.profile = p
 	}
-	// Every budget that was asked for is made now, so that what is wrong with it
-	// is said now.
+	// Every configured budget is made now, so that New returns its errors.
 	if _, err := m.open(""); err != nil {
 		return nil, err
 	}
@@ -108,6 +107,16 @@ func New(c Config) (*Meter, error) {
 	}
 	return m, nil
 }
+
+// ModelOf is the model that a request's body or path names, "" if neither does.
+func ModelOf(body []byte, path string) string {
+	return estimate.Inspect(body, estimate.Options{Path: path, Counter: noCount{}}).Model
+}
+
+// noCount counts nothing: ModelOf needs the model alone.
+type noCount struct{}
+
+func (noCount) CountJSON(string, []byte) int64 { return 0 }
 
 type modelKey struct{}
 

@@ -172,12 +172,12 @@ func (q *question) complete() error {
 	return nil
 }
 
-// outputCap of a call, in tokens: large beside what is answered, so that the
-// charge rules can be told apart.
+// outputCap of a call, in tokens. It is larger than the answers, so that a charge
+// by the cap differs from one by the output.
 const outputCap = 256
 
-// ask sends one call. Prompts differ in length, so that what is charged for
-// them can be told from what is charged for a call.
+// ask sends one call. Prompts differ in length, so that a charge for the prompt
+// differs from one for the call.
 func (q *question) ask(n int) (answer, error) {
 	text := strings.Repeat("All work and no play. ", 10*(n+1)) + "Answer with the word ok."
 	body := map[string]any{"model": q.model, "messages": []map[string]any{{"role": "user", "content": text}}}

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,37 +26,60 @@ type seen struct {
 	Failed                            []string
 }
 
-// node installs the official SDKs for Node, once, and reports whether there is
-// a Node to use them. In CI there must be.
-func node(t *testing.T) bool {
+// node installs the official SDKs for Node, once for each package-lock.json, in
+// the user's cache. It returns the folder, "" if there is no Node; in CI there
+// must be one.
+func node(t *testing.T) (dir string) {
 	t.Helper()
-	missing := func(what string, err error) bool {
+	missing := func(what string, err error) string {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("%s: %v", what, err)
 		}
 		t.Logf("NOT TESTED: %s: %v. Install Node.js 20 or later and npm to test the official SDKs.", what, err)
-		return false
+		return ""
 	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return missing(program+" is not installed", err)
 		}
 	}
-	if _, err := os.Stat("testdata/node/node_modules/openai"); err == nil {
-		return true
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return missing("there is no cache folder", err)
+	}
+	lock, err := os.ReadFile("testdata/node/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(lock)
+	dir = filepath.Join(cache, "tripmeter-sdks-"+hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return missing("the cache folder", err)
+	}
+	for _, name := range []string{"package.json", "package-lock.json", "client.mjs"} {
+		b, err := os.ReadFile(filepath.Join("testdata/node", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules/.package-lock.json")); err == nil {
+		return dir
 	}
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
-	cmd.Dir = "testdata/node"
+	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return missing("npm ci in testdata/node", fmt.Errorf("%w: %s", err, out))
+		return missing("npm ci", fmt.Errorf("%w: %s", err, out))
 	}
-	return true
+	return dir
 }
 
-func runNode(t *testing.T, api, url string, requests, concurrency int) (s seen) {
+func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s seen) {
 	t.Helper()
 	cmd := exec.Command("node", "client.mjs", api, url, fmt.Sprint(requests), fmt.Sprint(concurrency))
-	cmd.Dir = "testdata/node"
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "KEY="+secrets1("TOKEN_A"))
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -72,10 +97,11 @@ func runNode(t *testing.T, api, url string, requests, concurrency int) (s seen) 
 // Four processes of the official SDK ask for three times what the provider
 // allows. They see no refusal, and the quota is used.
 func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
-	if !node(t) {
+	dir := node(t)
+	if dir == "" {
 		return
 	}
-	const rpm, workers, each = 2400, 4, 120
+	const rpm, workers, each = 3600, 4, 120
 	p, up := provider(t, providertest.Options{
 		Limits: providertest.Limits{RPM: rpm}, Capacity: time.Second, Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY"),
 	})
@@ -83,7 +109,7 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 	var all sync.WaitGroup
 	results := make([]seen, workers)
 	for i := range workers {
-		all.Go(func() { results[i] = runNode(t, "openai", url, each, 30) })
+		all.Go(func() { results[i] = runNode(t, dir, "openai", url, each, 30) })
 	}
 	all.Wait()
 	for i, s := range results {
@@ -110,12 +136,13 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 
 // Anthropic's SDK for Node, streams and whole answers.
 func TestAnthropicSDK(t *testing.T) {
-	if !node(t) {
+	dir := node(t)
+	if dir == "" {
 		return
 	}
 	_, up := provider(t, providertest.Options{Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY")})
 	_, url, _ := open(t, plain+"key_env = \"PROVIDER_KEY\"\nprovider = \"anthropic\"\nrpm = 60000\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", up)
-	if s := runNode(t, "anthropic", url, 10, 4); s.Answered != 5 || s.Streamed != 5 || s.Refused != 0 || len(s.Failed) != 0 || s.Text != 10*40 {
+	if s := runNode(t, dir, "anthropic", url, 10, 4); s.Answered != 5 || s.Streamed != 5 || s.Refused != 0 || len(s.Failed) != 0 || s.Text != 10*40 {
 		t.Errorf("it saw %+v", s)
 	}
 }

@@ -209,15 +209,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, limit int64) error {
 	r.Body, _ = r.GetBody()
 	r.ContentLength, r.TransferEncoding = int64(len(body)), nil
 	r.Header.Del("Transfer-Encoding")
-	e := estimate.Inspect(body, estimate.Options{Path: r.URL.Path, Counter: noCount{}})
-	c.model = e.Model
+	c.model = meter.ModelOf(body, r.URL.Path)
 	return nil
 }
-
-// noCount counts nothing: only the model is asked for.
-type noCount struct{}
-
-func (noCount) CountJSON(string, []byte) int64 { return 0 }
 
 // keyOf is the key or token that a client sent.
 func keyOf(r *http.Request) string {
@@ -376,7 +370,7 @@ func (u *upstream) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// safe is an error without what it may quote of a URL.
+// safe is the beginning of an error, up to a quote or a query.
 func safe(err error) string {
 	text := err.Error()
 	if i := strings.IndexAny(text, "\"?"); i >= 0 {

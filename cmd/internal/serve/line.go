@@ -47,7 +47,7 @@ type inLine struct {
 	stop     func() bool // stops watching the client's context
 }
 
-// waitFor makes a context for a call that may wait d. leave is to be called when
+// waitFor makes a context for a call that may wait d. The caller calls leave when
 // the call is over.
 func waitFor(parent context.Context, d time.Duration) (ctx *inLine, leave func()) {
 	c := &inLine{Context: parent, deadline: time.Now().Add(d), done: make(chan struct{})}

@@ -24,7 +24,7 @@ const (
 	digit                // first digit of a group of three (a = 0), the others (1)
 	meet                 // a character of one class after one of another
 	wide                 // the code points from a that share a weight
-	box                  // a box-drawing or block character after the same one (a = 0), and after two of the same (1)
+	box                  // a box-drawing or block character after the same one (a = 0), and after two of the same (1); b: its block of 64
 	bigram               // an ASCII character after another, beside what both classes say
 )
 
@@ -70,7 +70,7 @@ func features(text []byte) map[feature]int {
 		c := classOf(r)
 		switch {
 		case c == high && r == last && isBox(r):
-			f[feature{kind: box, a: third(older, r)}]++
+			f[feature{kind: box, a: third(older, r), b: int(r-0x2500) / 64}]++
 		case c == high:
 			f[feature{kind: wide, a: int(blockOf(r))}]++
 		case c == number && digits%3 == 0:

@@ -139,7 +139,20 @@ func generated() []generatedKind {
 		}},
 		{"bars", "\n", func() string {
 			n := r.IntN(40)
-			return fmt.Sprintf("%-10s %s%s %d%%", word(), strings.Repeat(pick("█", "▇", "■"), n), strings.Repeat(pick("░", " "), 40-n), n*100/40)
+			return fmt.Sprintf("%-10s %s%s %d%%", word(), strings.Repeat(pick("█", "█", "█", "▓"), n), strings.Repeat(pick("░", " "), 40-n), n*100/40)
+		}},
+		{"markdown-rows", "\n", func() string {
+			n := 2 + r.IntN(3)
+			head, rule := "|", "|"
+			for range n {
+				head += pick(" ", "") + word() + pick(" ", "") + "|"
+				rule += pick("---", " --- ", ":--", " :---: ", "------") + "|"
+			}
+			return head + "\n" + rule + "\n" + strings.ReplaceAll(head, "a", "e")
+		}},
+		{"gauges", "\n", func() string {
+			n := r.IntN(30)
+			return fmt.Sprintf("%s%-8s %s%s%s %d", pick("", "[", "- "), word(), pick("|", "[", ""), strings.Repeat("█", n)+strings.Repeat(pick(" ", "░", "."), 30-n), pick("|", "]", ""), r.IntN(100))
 		}},
 		{"diff", "\n", func() string {
 			return fmt.Sprintf("diff --git a/%s/%s.go b/%s/%s.go\nindex %x..%x 100644\n--- a/%s/%s.go\n+++ b/%s/%s.go\n@@ -%d,%d +%d,%d @@ func %s(%s int) {\n \t%s := %s()\n-\treturn %s.%s(%s)\n+\tif err := %s.%s(%s); err != nil {\n+\t\treturn err\n+\t}",

@@ -104,7 +104,7 @@ func share(p corpus.Piece) float64 {
 		return 0.5
 	}
 	switch p.Kind {
-	case "rule-lines", "box-lines", "bars", "box-table", "emoji-chat", "constants": // nothing else in the corpus is like them
+	case "rule-lines", "box-lines", "bars", "gauges", "markdown-rows", "box-table", "emoji-chat", "constants": // nothing else in the corpus is like them
 		s = 4
 	}
 	if p.Natural() {
@@ -210,6 +210,7 @@ func solve(pieces []corpus.Piece, exact func(corpus.Piece) int64) fitted {
 				case ascii:
 					num += float64(holdASCII * mean[c.family])
 					den += holdASCII
+					least = leastRepeated
 					if classOf(rune(c.feature.a)) <= upper {
 						least = leastLetter
 					}

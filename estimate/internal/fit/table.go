@@ -57,7 +57,11 @@ func tableSource(fit map[string]fitted) ([]byte, error) {
 			fmt.Fprintf(&b, "{%#x, %d}, ", last, w)
 			first = last + 1
 		}
-		fmt.Fprintf(&b, "\n\t},\n\tbox: [2]uint16{%d, %d},\n\tbigrams: \"", milli(f.of(feature{kind: box})), milli(f.of(feature{kind: box, a: 1})))
+		fmt.Fprintf(&b, "\n\t},\n\tbox: [boxBlocks][2]uint16{")
+		for block := range 3 {
+			fmt.Fprintf(&b, "{%d, %d}, ", milli(f.of(feature{kind: box, b: block})), milli(f.of(feature{kind: box, a: 1, b: block})))
+		}
+		fmt.Fprint(&b, "},\n\tbigrams: \"")
 		var steps []byte
 		for before := ' '; before < 0x7f; before++ {
 			for c := ' '; c < 0x7f; c++ {

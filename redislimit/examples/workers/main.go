@@ -32,10 +32,12 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/redislimit"
 	adapter "github.com/tripmeter/tripmeter/redislimit/rueidis"
+	"github.com/tripmeter/tripmeter/transport"
 )
 
 type config struct {
@@ -46,7 +48,7 @@ type config struct {
 
 // A result is what one worker came to, or all of them.
 type result struct {
-	Answered, Refused, Failed int
+	Answered, Refused, Failed int // refused: attempts that the provider in this process answered with 429
 	Tokens                    int64
 }
 
@@ -90,13 +92,14 @@ func run(c config) (total result, err error) {
 		return total, errors.New("-in names a file of requests, and -workers is at least 1")
 	}
 	if c.BaseURL == "" {
-		box, err := providertest.New(providertest.Options{
+		box, e := providertest.New(providertest.Options{
 			Limits: providertest.Limits{RPM: c.RPM, TPM: c.TPM}, Algorithm: providertest.Bucket,
 			Capacity: 12 * time.Second, RequestCapacity: 12 * time.Second, Charge: providertest.Settle,
 		})
-		if err != nil {
-			return total, err
+		if e != nil {
+			return total, e
 		}
+		defer func() { total.Refused = int(box.Stats().Refused) }()
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return total, err
@@ -131,7 +134,6 @@ func run(c config) (total result, err error) {
 			defer mu.Unlock()
 			err = errors.Join(err, e)
 			total.Answered += r.Answered
-			total.Refused += r.Refused
 			total.Failed += r.Failed
 			total.Tokens += r.Tokens
 		})
@@ -147,7 +149,7 @@ func work(ctx context.Context, c config) (r result, err error) {
 		return r, fmt.Errorf("redis at %s: %w", c.Redis, err)
 	}
 	defer client.Close()
-	budget, err := redislimit.New(redislimit.Options{
+	ledger, err := redislimit.New(redislimit.Options{
 		Name: c.Budget, Runner: adapter.New(client), MaxInFlight: c.InFlight,
 		Limits: []limit.Limit{
 			{Name: "rpm", Rate: limit.PerMinute(c.RPM), Burst: max(1, c.RPM/6)},
@@ -157,7 +159,16 @@ func work(ctx context.Context, c config) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	defer budget.Close()
+	defer ledger.Close()
+	shared, err := budget.New(budget.Options{Ledger: ledger})
+	if err != nil {
+		return r, err
+	}
+	rt, err := transport.New(transport.Options{Budget: shared})
+	if err != nil {
+		return r, err
+	}
+	caller := &http.Client{Transport: rt}
 
 	f, err := os.Open(c.In)
 	if err != nil {
@@ -176,7 +187,7 @@ func work(ctx context.Context, c config) (r result, err error) {
 		body := bytes.Clone(lines.Bytes())
 		room <- struct{}{}
 		all.Go(func() {
-			status, used, e := send(ctx, budget, c.BaseURL, body)
+			status, used, e := send(ctx, caller, c.BaseURL, body)
 			<-room
 			mu.Lock()
 			defer mu.Unlock()
@@ -187,8 +198,6 @@ func work(ctx context.Context, c config) (r result, err error) {
 			case status == http.StatusOK:
 				r.Answered++
 				r.Tokens += used
-			case status == http.StatusTooManyRequests:
-				r.Refused++
 			default:
 				r.Failed++
 			}
@@ -198,48 +207,29 @@ func work(ctx context.Context, c config) (r result, err error) {
 	return r, errors.Join(err, lines.Err())
 }
 
-// send makes one call: asks, sends, settles.
-func send(ctx context.Context, budget limit.Ledger, base string, body []byte) (status int, used int64, err error) {
-	var ask struct {
-		MaxTokens int64 `json:"max_tokens"`
-	}
-	json.Unmarshal(body, &ask) // a body that cannot be read is priced by its size
-	r, err := budget.Admit(ctx, limit.Ask{Cost: limit.Cost{Requests: 1, Input: int64(len(body)) / 4, Output: max(ask.MaxTokens, 1)}})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer r.Keep()
+// send makes one call. The budget, the retries and the settlement are the client's.
+func send(ctx context.Context, client *http.Client, base string, body []byte) (status int, used int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, "POST", strings.TrimRight(base, "/")+"/v1/chat/completions", bytes.NewReader(body))
 	if err != nil {
-		r.Return()
 		return 0, 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if key := os.Getenv("OPENAI_API_KEY"); key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, 0, err
-	}
-	if resp.StatusCode == http.StatusTooManyRequests {
-		budget.PauseScope("", limit.Pause{For: time.Second, By: "the provider", Why: "429"}) // all workers wait
-		return resp.StatusCode, 0, nil
-	}
 	var told struct {
-		Usage *struct {
-			Prompt     int64 `json:"prompt_tokens"`
-			Completion int64 `json:"completion_tokens"`
+		Usage struct {
+			Total int64 `json:"total_tokens"`
 		}
 	}
-	if json.Unmarshal(answer, &told) == nil && told.Usage != nil {
-		r.Settle(limit.Cost{Input: told.Usage.Prompt, Output: told.Usage.Completion})
-		used = told.Usage.Prompt + told.Usage.Completion
+	if err := json.NewDecoder(resp.Body).Decode(&told); err != nil && resp.StatusCode == http.StatusOK {
+		return 0, 0, err
 	}
-	return resp.StatusCode, used, nil
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, told.Usage.Total, err
 }

@@ -1,0 +1,84 @@
+package budget
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// DefaultMaxPause is what Options.MaxPause is when unset: the longest window that
+// providers reset.
+const DefaultMaxPause = 24 * time.Hour
+
+// probeAgain is how long after a probe that failed the next one goes.
+const probeAgain = time.Minute
+
+// pause holds everybody of the scope for d. A wait up to Options.MaxPause is kept
+// to the letter. Of a longer one it is not known whether it is meant: a number in
+// another unit, a mistake, a month. So after MaxPause one call goes at a time, and
+// the first that is answered ends the pause.
+func (s *Scope) pause(now time.Time, d time.Duration, why string) {
+	s.hold(now, limit.Pause{For: d, Why: why})
+}
+
+func (s *Scope) hold(now time.Time, p limit.Pause) {
+	p.By = s.by()
+	if p.For > s.maxPause {
+		p.ProbeAfter = s.maxPause
+		s.mu.Lock()
+		if until := now.Add(p.For); until.After(s.probing) {
+			s.probing = until
+		}
+		s.mu.Unlock()
+	}
+	s.ledger.PauseScope(s.name, p)
+}
+
+// by is who asks for a pause.
+func (s *Scope) by() string {
+	if name := s.profile.Name; name != "" && name != "unknown" {
+		return name
+	}
+	return "the provider"
+}
+
+// named says in an error and a snapshot why everybody waits.
+func named(d time.Duration) string {
+	return fmt.Sprintf("it named a wait of %v", d.Round(time.Millisecond))
+}
+
+// failed notes that an attempt ended without an answer that would end a pause. If
+// it was a probe, the next one goes soon: the limiter alone would wait MaxPause
+// again.
+func (s *Scope) failed(now time.Time) {
+	s.mu.Lock()
+	long := now.Before(s.probing)
+	s.mu.Unlock()
+	if long {
+		s.ledger.PauseScope(s.name, limit.Pause{For: probeAgain, By: s.by(), Why: "a probe failed"})
+	}
+}
+
+// resume ends the pause of the scope, and forgets what led to it.
+func (s *Scope) resume() {
+	s.mu.Lock()
+	s.streak, s.overload, s.probing = streak{}, overload{}, time.Time{}
+	s.mu.Unlock()
+	s.ledger.ResumeScope(s.name)
+}
+
+// Resume ends every pause now, whoever asked for it. It is the way out if a
+// provider named a wait that it does not mean.
+func (b *Budget) Resume() {
+	b.mu.RLock()
+	scopes := make([]*Scope, 0, len(b.scopes)+1)
+	scopes = append(scopes, b.root)
+	for _, s := range b.scopes {
+		scopes = append(scopes, s)
+	}
+	b.mu.RUnlock()
+	for _, s := range scopes {
+		s.resume()
+	}
+}
