@@ -96,22 +96,25 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		add(mulSigned(in.in(b.unit), b.w))
 	late := false
 	if b.cfg.ReadAt != ReadAtSending {
-		if b.when == nil {
-			b.when = &instant{}
+		x := b.needsRare()
+		if x.when == nil {
+			x.when = &instant{}
 			if b.cfg.ReadAt == ReadAtAnswer {
-				b.when.late = sureLate
+				x.when.late = sureLate
 			}
 		}
-		late = b.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
+		late = x.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
 	}
 	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
 		level = then
 	}
 	fell := b.lower(level)
-	if fell {
-		b.took = wide{}
-	} else {
-		b.took = b.took.min(level.sub(b.level)) // what was taken below it
+	switch x := b.rare; {
+	case x == nil:
+	case fell:
+		x.took = wide{}
+	default:
+		x.took = x.took.min(level.sub(b.level)) // what was taken below it
 	}
 	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
 		r := reading{
@@ -199,7 +202,7 @@ func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
 }
 
 // used is what is charged of a unit in all, as settled so far.
-func (s *scope) used(u Unit) int64 { return sums{debits: s.debits, refunds: s.refunds}.used(u) }
+func (s *scope) used(u Unit) int64 { return sums{debits: s.busy.debits, refunds: s.busy.refunds}.used(u) }
 
 func (s sums) used(u Unit) int64 {
 	a := s.debits.minus(s.refunds).amounts()
