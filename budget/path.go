@@ -109,9 +109,10 @@ func (p *Path) admitted(now, sent time.Time) {
 
 // learn takes in what the header of an answer says of limits at now. It returns
 // what is left, and the limits that changed. own is what the provider charged the
-// attempt on arrival, zero if it refused it. Nothing here raises credit; the
+// attempt on arrival, zero if it refused it. m are the marks of an attempt that was
+// not refused, or nil. Nothing here raises credit; the
 // caller hands the readings to Reservation.LowerIn.
-func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []reading, changes []change) {
+func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
 	swapped := swapped(i)
 	visit(i, p.account.shape.tokens, func(u limit.Unit, q headers.Quota) {
 		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
@@ -121,13 +122,11 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []rea
 		if window == 0 {
 			return
 		}
-		r, ch := p.place(u, q, window).learn(now, u, q, window, own)
+		r, ch := p.place(u, q, window).learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
 		}
-		if ch.new.Rate.N != 0 {
-			changes = append(changes, ch)
-		}
+		changes = append(changes, ch...)
 	})
 	return left, changes
 }
