@@ -62,7 +62,7 @@ func (s *Scope) set(now time.Time, l limit.Limit, all []limit.Limit) {
 		if !s.account {
 			return
 		}
-		d := &dimension{limit: s.shape.start([]limit.Limit{l})[0], configured: l, born: now}
+		d := &dimension{limit: s.starts([]limit.Limit{l})[0], configured: l, born: now}
 		s.add(d)
 		s.publish()
 		s.ledger.SetScopeLimit(s.name, d.limit)
