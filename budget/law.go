@@ -172,6 +172,11 @@ func (d *dimension) obey(l *limit.Limit) {
 	}
 	careful = max(1, careful)
 	whole := l.Rate.N
+	if b.Law.Shape.Windowed() && d.law.row.Shape != b.Law.Shape && d.shown < d.most()/2 {
+		// A window holds all of its limit now and then. This one never did: it is a
+		// small bucket, or others use most of it. Both are kept to by the pace.
+		b.Law = limit.Law{Shape: limit.ShapeBucket}
+	}
 	switch {
 	case d.shared():
 		l.Margin = 0

@@ -41,6 +41,13 @@ func (s *Scope) patience(now, sent time.Time) time.Duration {
 	return s.streak.refused(now, sent)
 }
 
+// inStreak reports whether the last attempts were refused in a row.
+func (s *Scope) inStreak() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streak.n > 1
+}
+
 // refused takes in that an attempt was refused that left at sent, and that the
 // next may leave after wait. It returns the limits concerned, to be drained: those
 // of the innermost scope, and those of outer ones that answers have shown to be
@@ -83,7 +90,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		s.rest = open
 	}
 	for _, d := range s.dims {
-		if s != p.inner && !s.shared && d.configured.Rate.N > 0 {
+		if s != p.inner && !s.shared.Load() && d.configured.Rate.N > 0 {
 			continue // the innermost scope has a copy of it
 		}
 		if !s.concerns(d, kind, wait, noRequests) {
@@ -107,8 +114,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 	return concerned, changes
 }
 
-// outside is what was used of the limit that d is a copy of, by all who take from
-// it. The caller holds s.mu; those of the scopes further out come after it.
+// outside is the use of the original of d, by all who take from it. The caller holds s.mu; those of the scopes further out come after it.
 func (p *Path) outside(now time.Time, s *Scope, d *dimension) (most int64) {
 	if !d.copied {
 		return 0
