@@ -1,6 +1,10 @@
 package estimate
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // A shape is what a definition of tools, or a schema, is made of. Some makers show
 // a model the JSON as it came, some write it in a shorter form of their own. One
@@ -192,10 +196,27 @@ func (s *scanner) definition(i int, sh *shape) int {
 			}
 		case '"':
 			start := i + 1
-			end := stringEnd(b, start)
+			end := -1
+			if start+16 <= len(b) {
+				x := binary.LittleEndian.Uint64(b[start : start+8])
+				if in != wordProperties {
+					if w, n := commonName(x, b[start+8:start+16]); n > 0 {
+						last = w
+						i = start + n
+						continue
+					}
+				}
+				if q := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones); q != 0 {
+					if j := start + bits.TrailingZeros64(q)/8; b[j] == '"' {
+						end = j
+					}
+				}
+			}
 			if end < 0 {
-				s.broken = true
-				end = len(b)
+				if end = stringEnd(b, start); end < 0 {
+					s.broken = true
+					end = len(b)
+				}
 			}
 			raw := b[start:end]
 			i = end + 1
@@ -226,6 +247,9 @@ func (s *scanner) definition(i int, sh *shape) int {
 				}
 			}
 			last = wordOther
+			if i < len(b) && b[i] == ',' {
+				i++
+			}
 			if len(raw) >= minEmbedded && (len(raw) >= minBase64 || raw[0]|0x20 == 'd' || raw[0] == '\\') {
 				if j := s.leaveOut(start-1, start, end, asStructure); j != start-1 {
 					sh.milli += s.stretch(b[from:start-1], asStructure)
@@ -243,6 +267,42 @@ func (s *scanner) definition(i int, sh *shape) int {
 	s.broken = true
 	sh.milli += s.stretch(b[min(from, len(b)):], asStructure)
 	return len(b)
+}
+
+// Names that most definitions consist of, as eight bytes from their first on: a name of
+// four letters with the quote, the colon and the next quote behind it, or its beginning.
+var (
+	typeString  = eight(`type":"x`) & shortName
+	nameString  = eight(`name":"x`) & shortName
+	description = eight("description")
+	properties  = eight("properties")
+	required    = eight("required")
+	parameters  = eight("parameters")
+)
+
+const shortName = 1<<56 - 1 // of eight bytes, the first seven
+
+func eight(s string) uint64 { return binary.LittleEndian.Uint64([]byte(s)) }
+
+// commonName reads a name that most definitions have, with the colon behind it: its first
+// eight bytes are x, those after them rest. It returns what the name says and how many
+// bytes it took, 0 for any other name and for what is no name.
+func commonName(x uint64, rest []byte) (w word, n int) {
+	switch {
+	case x&shortName == typeString:
+		return wordType, len(`type":`)
+	case x&shortName == nameString:
+		return wordName, len(`name":`)
+	case x == description && string(rest[:5]) == `ion":`:
+		return wordDescription, len(`description":`)
+	case x == properties && string(rest[:4]) == `es":`:
+		return wordProperties, len(`properties":`)
+	case x == required && string(rest[:2]) == `":`:
+		return wordRequired, len(`required":`)
+	case x == parameters && string(rest[:4]) == `rs":`:
+		return wordOther, len(`parameters":`)
+	}
+	return wordOther, 0
 }
 
 // special notes a name that a maker leaves out, or that names what runs at the provider.
