@@ -165,22 +165,25 @@ func (s *scanner) definition(i int, sh *shape) int {
 	var outer [shapeDepth]word // the same for those around it, by depth
 	for i < len(b) {
 		switch b[i] {
-		case '{', '[':
+		case '{':
 			if depth < shapeDepth {
 				outer[depth] = in
 			}
 			depth++
 			in = wordOther
-			switch last {
-			case wordProperties:
-				if b[i] == '{' {
-					in = last
-					sh.objects++
-				}
-			case wordRequired, wordEnum:
-				if b[i] == '[' {
-					in = last
-				}
+			if last == wordProperties {
+				in = last
+				sh.objects++
+			}
+			last = wordOther
+		case '[':
+			if depth < shapeDepth {
+				outer[depth] = in
+			}
+			depth++
+			in = wordOther
+			if last == wordRequired || last == wordEnum {
+				in = last
 			}
 			last = wordOther
 		case '}', ']':
@@ -191,15 +194,18 @@ func (s *scanner) definition(i int, sh *shape) int {
 				return i
 			}
 			in = wordOther
-			if depth < shapeDepth {
+			if uint(depth) < shapeDepth {
 				in = outer[depth]
+			}
+			if i+1 < len(b) && b[i+1] == ',' {
+				i++
 			}
 		case '"':
 			start := i + 1
-			end := -1
+			end, look := -1, start // look is where the quote is looked for
 			if start+16 <= len(b) {
 				x := binary.LittleEndian.Uint64(b[start : start+8])
-				if in != wordProperties {
+				if last == wordOther && in != wordProperties {
 					if w, n := commonName(x, b[start+8:start+16]); n > 0 {
 						last = w
 						i = start + n
@@ -210,10 +216,12 @@ func (s *scanner) definition(i int, sh *shape) int {
 					if j := start + bits.TrailingZeros64(q)/8; b[j] == '"' {
 						end = j
 					}
+				} else {
+					look += 8
 				}
 			}
 			if end < 0 {
-				if end = stringEnd(b, start); end < 0 {
+				if end = stringEnd(b, look); end < 0 {
 					s.broken = true
 					end = len(b)
 				}
@@ -271,18 +279,16 @@ func (s *scanner) definition(i int, sh *shape) int {
 
 // Names that most definitions consist of, as eight bytes from their first on: a name of
 // four letters with the quote, the colon and the next quote behind it, or its beginning.
-var (
-	typeString  = eight(`type":"x`) & shortName
-	nameString  = eight(`name":"x`) & shortName
-	description = eight("description")
-	properties  = eight("properties")
-	required    = eight("required")
-	parameters  = eight("parameters")
+const (
+	typeString  = 't' | 'y'<<8 | 'p'<<16 | 'e'<<24 | '"'<<32 | ':'<<40 | '"'<<48
+	nameString  = 'n' | 'a'<<8 | 'm'<<16 | 'e'<<24 | '"'<<32 | ':'<<40 | '"'<<48
+	description = 'd' | 'e'<<8 | 's'<<16 | 'c'<<24 | 'r'<<32 | 'i'<<40 | 'p'<<48 | 't'<<56
+	properties  = 'p' | 'r'<<8 | 'o'<<16 | 'p'<<24 | 'e'<<32 | 'r'<<40 | 't'<<48 | 'i'<<56
+	required    = 'r' | 'e'<<8 | 'q'<<16 | 'u'<<24 | 'i'<<32 | 'r'<<40 | 'e'<<48 | 'd'<<56
+	parameters  = 'p' | 'a'<<8 | 'r'<<16 | 'a'<<24 | 'm'<<32 | 'e'<<40 | 't'<<48 | 'e'<<56
+
+	shortName = 1<<56 - 1 // of eight bytes, the first seven
 )
-
-const shortName = 1<<56 - 1 // of eight bytes, the first seven
-
-func eight(s string) uint64 { return binary.LittleEndian.Uint64([]byte(s)) }
 
 // commonName reads a name that most definitions have, with the colon behind it: its first
 // eight bytes are x, those after them rest. It returns what the name says and how many
