@@ -10,11 +10,13 @@
 // # The parts
 //
 //	Budget   the ledger, and the limits that the user configured
-//	Scope    everything that answers taught: limits, cut, drain, streak, doubt, prices
+//	Path     what a call takes from: all, the account, models that share, the model
+//	Scope    everything that answers taught: limits, cut, drain, streak, doubt
+//	Tenant   what one user may have of it
 //	Call     one call: its price, its reservation, its ending
 //	Ending   how an attempt ended, and what the ledger does then
 //
-// [Budget.Scope] is the one place that finds the scope of a call.
+// [Budget.Path] is the one place that finds the scopes of a call.
 //
 // # Promises
 //

@@ -16,11 +16,15 @@ import (
 // It may be used by any number of goroutines.
 type Path struct {
 	budget  *Budget
+	key     key      // by which Budget.paths has it
+	host    string   // as in its Address
 	names   []string // in the ledger, outermost first, without the root
 	scopes  []*Scope // outermost first, the root included
 	account *Scope
 	inner   *Scope // the last of scopes: what an answer speaks of unless it says otherwise
 	adopted atomic.Bool
+
+	replaced atomic.Bool // by one with a scope more
 }
 
 // Scopes are the names of the path in the ledger, outermost first, without the
@@ -48,13 +52,30 @@ func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
 	return first
 }
 
-// start makes sure that the account has what was configured for it, also if nobody
-// knows its provider.
+// gone reports whether the path must be found again: it was replaced, or a scope of
+// it was dropped.
+func (p *Path) gone() bool {
+	if p.replaced.Load() {
+		return true
+	}
+	for _, s := range p.scopes {
+		if s.gone.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// start makes sure that the scopes have what was configured for them, also if
+// nobody knows their provider.
 func (p *Path) start() {
-	if !p.Adopted() {
-		p.account.mu.Lock()
-		p.account.start()
-		p.account.mu.Unlock()
+	if p.Adopted() {
+		return
+	}
+	for _, s := range p.scopes {
+		s.mu.Lock()
+		s.start()
+		s.mu.Unlock()
 	}
 }
 
@@ -88,9 +109,10 @@ func (p *Path) admitted(now, sent time.Time) {
 
 // learn takes in what the header of an answer says of limits at now. It returns
 // what is left, and the limits that changed. own is what the provider charged the
-// attempt on arrival, zero if it refused it. Nothing here raises credit; the
+// attempt on arrival, zero if it refused it. m are the marks of an attempt that was
+// not refused, or nil. Nothing here raises credit; the
 // caller hands the readings to Reservation.LowerIn.
-func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []reading, changes []change) {
+func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
 	swapped := swapped(i)
 	visit(i, p.account.shape.tokens, func(u limit.Unit, q headers.Quota) {
 		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
@@ -100,13 +122,11 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []rea
 		if window == 0 {
 			return
 		}
-		r, ch := p.place(u, q, window).learn(now, u, q, window, own)
+		r, ch := p.place(u, q, window).learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
 		}
-		if ch.new.Rate.N != 0 {
-			changes = append(changes, ch)
-		}
+		changes = append(changes, ch...)
 	})
 	return left, changes
 }
@@ -116,6 +136,7 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []rea
 //   - the innermost scope, if it has a limit of that unit and window
 //   - the scope for which a limit of that size is configured
 //   - for a quota without a limit, the innermost scope that has one
+//   - the scope that recorded traffic shows for the field: [profile.LawFor]
 //   - the innermost scope
 func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope {
 	if p.inner.has(u, window, 0) {
@@ -127,6 +148,12 @@ func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope
 		case q.Limit.OK && s.has(u, window, q.Limit.N), !q.Limit.OK && s.has(u, window, 0):
 			return s
 		}
+	}
+	switch of := p.account.speaksOf(u, window); {
+	case of == profile.ScopeAccount || of == profile.ScopeProject:
+		return p.account
+	case of == profile.ScopeSameLimit && q.Limit.OK && q.Limit.N > 0 && p.inner != p.account:
+		return p.sameLimit(u, window, q.Limit.N)
 	}
 	return p.inner
 }
@@ -142,13 +169,13 @@ func (p *Path) has(u limit.Unit, window time.Duration) bool {
 }
 
 // mirror gives the innermost scope limits like those that are configured further
-// out, before it is paused or drained. Whether a refusal speaks of the limit that
-// the user configured for all, or of one of the model that nothing has shown yet,
-// nobody says. If it takes from the model's own copy, the other models go on. It
+// out, before it is paused or drained. A refusal may speak of the limit
+// that the user configured for all, or of one of the model that nothing has shown
+// yet. If it takes from the model's own copy, the other models go on. It
 // returns the copies that are new.
 func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 	for _, s := range p.scopes[:len(p.scopes)-1] {
-		if s.shared || !s.some.Load() {
+		if s.shared.Load() || !s.some.Load() {
 			continue
 		}
 		for _, d := range s.configuredDims() {

@@ -275,7 +275,7 @@ func errorReason(req *http.Request, err error, idempotentOnly bool) Reason {
 		return Ended
 	case errors.Is(err, context.Canceled), errors.Is(err, errNoResponse), !neterr.Mendable(err):
 		return Broken
-	case idempotentOnly && !idempotent(req) && !neterr.Unsent(err):
+	case idempotentOnly && !idempotent(req) && !neterr.Unsent(err) && !neterr.Unprocessed(err):
 		return NotSafe
 	}
 	return Answered

@@ -138,6 +138,12 @@ func (o *observer) LimitChanged(old, new limit.Limit) {
 	}
 }
 
+func (o *observer) LawChanged(old, new limit.Limit) {
+	if f := o.trace.LawChanged; f != nil {
+		f(old, new)
+	}
+}
+
 func (o *observer) Doubted(rule, seen estimate.Charge) (follow bool) {
 	if f := o.trace.Doubted; f != nil {
 		f(rule.String(), seen.String())

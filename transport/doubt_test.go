@@ -103,7 +103,7 @@ func TestFollowRule(t *testing.T) {
 			c := &http.Client{Transport: rt}
 			offer(c, 200, 200*time.Millisecond)
 			first := p.Stats().Refused
-			offer(c, 400, 200*time.Millisecond)
+			offer(c, 1200, 50*time.Millisecond)
 			second := p.Stats().Refused - first
 			after[follow] = second
 			t.Logf("follow %v: %d refused, then %d", follow, first, second)

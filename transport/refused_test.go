@@ -292,7 +292,7 @@ func TestARefusalOfOneBudgetStopsNoOther(t *testing.T) {
 		if len(z.at) != 1 {
 			t.Errorf("an exhausted account was asked %d times", len(z.at))
 		}
-		if got := balance(state(t, three, tokenLimit)); got != 10_000 {
+		if got := balance(state(t, three, tokenLimit)); got != 60_000 {
 			t.Errorf("balance %d after it; want all", got)
 		}
 	})

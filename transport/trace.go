@@ -38,6 +38,10 @@ type Trace struct {
 	// LimitChanged: a limit was learned from headers, or follows them.
 	LimitChanged func(old, new limit.Limit)
 
+	// LawChanged: another law is believed of a limit, or none any more. The
+	// limits say which, since when and why: Law, LawSince and LawWhy.
+	LawChanged func(old, new limit.Limit)
+
 	// Settled: the call is over. It is called once for every Granted.
 	Settled func(Settlement)
 
