@@ -61,7 +61,7 @@ func (c *chart) since(t int64) []Second {
 type Event struct {
 	At     time.Time     `json:"at"`
 	Budget string        `json:"budget"`
-	Kind   string        `json:"kind"`            // "pause", "limit" or "charge"
+	Kind   string        `json:"kind"`            // "pause", "limit", "law" or "charge"
 	For    time.Duration `json:"for,omitempty"`   // of a pause
 	Limit  string        `json:"limit,omitempty"` // which limit changed
 	From   string        `json:"from,omitempty"`  // the rate, or the charge rule, before
