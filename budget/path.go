@@ -169,9 +169,9 @@ func (p *Path) has(u limit.Unit, window time.Duration) bool {
 }
 
 // mirror gives the innermost scope limits like those that are configured further
-// out, before it is paused or drained. Whether a refusal speaks of the limit that
-// the user configured for all, or of one of the model that nothing has shown yet,
-// nobody says. If it takes from the model's own copy, the other models go on. It
+// out, before it is paused or drained. A refusal may speak of the limit
+// that the user configured for all, or of one of the model that nothing has shown
+// yet. If it takes from the model's own copy, the other models go on. It
 // returns the copies that are new.
 func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 	for _, s := range p.scopes[:len(p.scopes)-1] {

@@ -272,6 +272,14 @@ func isName(b []byte, i int) bool {
 	return false
 }
 
+// choosesOnly reports whether the object that b begins with says only how tools are
+// chosen, as Gemini's toolConfig does; a model does not read that.
+func choosesOnly(b []byte) bool {
+	b = bytes.TrimLeft(b[1:], " \t\n\r")
+	return bytes.HasPrefix(b, []byte(`"functionCallingConfig"`)) || bytes.HasPrefix(b, []byte(`"function_calling_config"`)) ||
+		bytes.HasPrefix(b, []byte(`"retrievalConfig"`))
+}
+
 // empty reports whether the object or array that b begins with has nothing in it.
 func empty(b []byte) bool {
 	b = bytes.TrimLeft(b[1:], " \t\n\r")

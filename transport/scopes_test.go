@@ -150,6 +150,13 @@ func TestOneClientIsAsGoodAsManyApart(t *testing.T) {
 			{"http://box", "k", "sick", 1, 100, 100, 0},
 			{"http://box", "k", "well", 20, 100, 100, 700 * time.Millisecond},
 		}, healthy: 1},
+		{name: "a model that always refuses, tokens of the account configured", boxes: map[string]providertest.Options{"box": {
+			Limits: providertest.Limits{TPM: 600_000, RPM: 3000}, Charge: providertest.Settle, Latency: took,
+			Outages: []providertest.Outage{{Model: "sick", Step: providertest.Step{Kind: providertest.Refuse, RetryAfter: 20 * time.Second}}},
+		}}, crowds: []crowd{
+			{"http://box", "k", "sick", 1, 100, 100, 0},
+			{"http://box", "k", "well", 20, 100, 100, 700 * time.Millisecond},
+		}, healthy: 1, options: transport.Options{TPM: 600_000, RPM: 3000}},
 		{name: "a picture host that is down for an hour", boxes: map[string]providertest.Options{
 			"pictures": {Outages: []providertest.Outage{{Step: providertest.Step{Kind: providertest.Unavailable, RetryAfter: time.Hour}}}},
 			"box":      {Limits: providertest.Limits{TPM: 600_000, RPM: 3000}, Charge: providertest.Settle, Latency: took},

@@ -82,8 +82,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.roundTrip(req, "")
 }
 
-// roundTrip is RoundTrip for the tenant of a scope, "" for the one that the request
-// names.
+// roundTrip is RoundTrip for the tenant of a scope. If that is empty, the request
+// names its tenant.
 func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response, error) {
 	body := req.Body
 	defer func() { // on every way out before it is sent, also by a panic of a hook
