@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
