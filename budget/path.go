@@ -122,9 +122,18 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 		if window == 0 {
 			return
 		}
-		r, ch := p.place(u, q, window).learn(now, u, q, window, own, m)
+		at := p.place(u, q, window)
+		r, ch := at.learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
+			for _, s := range p.scopes {
+				if s == at {
+					break
+				}
+				if s.some.Load() {
+					s.outside(u, window, q.Limit.N, now)
+				}
+			}
 		}
 		changes = append(changes, ch...)
 	})

@@ -61,7 +61,7 @@ func (c *chart) since(t int64) []Second {
 type Event struct {
 	At     time.Time     `json:"at"`
 	Budget string        `json:"budget"`
-	Kind   string        `json:"kind"`            // "pause", "limit" or "charge"
+	Kind   string        `json:"kind"`            // "pause", "limit", "law" or "charge"
 	For    time.Duration `json:"for,omitempty"`   // of a pause
 	By     string        `json:"by,omitempty"`    // who asked for the pause
 	Why    string        `json:"why,omitempty"`   // in words

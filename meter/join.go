@@ -16,6 +16,7 @@ func Join(traces ...transport.Trace) transport.Trace {
 			Lowered:      join3(out.Lowered, t.Lowered),
 			Paused:       join2(out.Paused, t.Paused),
 			LimitChanged: join2(out.LimitChanged, t.LimitChanged),
+			LawChanged:   join2(out.LawChanged, t.LawChanged),
 			Settled:      join1(out.Settled, t.Settled),
 			Doubted:      join2(out.Doubted, t.Doubted),
 		}

@@ -178,6 +178,7 @@ func (m *Meter) Trace(name string) transport.Trace {
 		Lowered:      func(_ *http.Request, dimension string, remaining int64) { m.lowered(b) },
 		Paused:       func(_ *http.Request, p limit.Pause) { m.paused(b, p) },
 		LimitChanged: func(old, new limit.Limit) { m.changed(b, old, new) },
+		LawChanged:   func(_, new limit.Limit) { m.lawful(b, new) },
 		Settled:      m.settled,
 		Doubted:      func(profile, seen string) { m.doubted(b, profile, seen) },
 	}
@@ -436,6 +437,13 @@ func (m *Meter) changed(b *budget, old, new limit.Limit) {
 	if old.Rate != new.Rate { // a changed burst alone is seen in the gauges
 		m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "limit", Limit: new.Name, From: old.Rate.String(), To: new.Rate.String()})
 	}
+}
+
+// lawful notes that another law is believed of a limit.
+func (m *Meter) lawful(b *budget, now limit.Limit) {
+	m.lock()
+	defer m.mu.Unlock()
+	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "law", Limit: now.Name, To: now.LawWhy})
 }
 
 func (m *Meter) doubted(b *budget, profile, seen string) {

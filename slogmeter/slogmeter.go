@@ -62,6 +62,12 @@ func Trace(l *slog.Logger, o Options) transport.Trace {
 					slog.String("limit", new.Name), slog.String("from", old.Rate.String()), slog.String("to", new.Rate.String()))
 			}
 		},
+		LawChanged: func(_, new limit.Limit) {
+			if l.Enabled(context.Background(), change.Level()) {
+				l.LogAttrs(context.Background(), change.Level(), "law of a limit", slog.String("limit", new.Name),
+					slog.String("law", new.Law.Shape.String()), slog.String("why", new.LawWhy))
+			}
+		},
 		Settled: func(s transport.Settlement) {
 			ctx := s.Request.Context()
 			if !l.Enabled(ctx, call.Level()) {
