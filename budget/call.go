@@ -54,7 +54,7 @@ type Call struct {
 // held, on the goroutine of the call.
 type Observer interface {
 	Lowered(dimension string, remaining int64)
-	Paused(d time.Duration)
+	Paused(limit.Pause) // By and Why say who asked for it, and for what reason
 	LimitChanged(old, new limit.Limit)
 	LawChanged(old, new limit.Limit)
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
@@ -250,8 +250,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
 			if refused {
-				s.pause(now, c.wait, named(c.wait)) // Refuse drains
-				c.watch.Paused(c.wait)
+				c.watch.Paused(s.pause(now, c.wait, named(c.wait))) // Refuse drains
 			} else {
 				c.Pause(now, c.wait)
 			}
@@ -309,8 +308,7 @@ func (c *Call) question(r reading) {
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
-	c.path.pause(now, d)
-	c.watch.Paused(d)
+	c.watch.Paused(c.path.pause(now, d))
 }
 
 // Waiting reports whether the header of the last answer named a wait, so that
@@ -340,8 +338,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		} else if !r.Named {
 			why = "it refused for the rate"
 		}
-		s.pause(now, d, why)
-		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
 	case !c.named:
 		s.failed(now)
 	}
