@@ -169,7 +169,7 @@ func TestAPauseIsNamed(t *testing.T) {
 		s := &sender{first: waitOf(503, "3600")}
 		var paused time.Duration
 		rt := gate(t, transport.Options{Base: s, Attempts: 1, TPM: 200_000,
-			Trace: transport.Trace{Paused: func(_ *http.Request, d time.Duration) { paused = d }}})
+			Trace: transport.Trace{Paused: func(_ *http.Request, p limit.Pause) { paused = p.For }}})
 		finish(rt.RoundTrip(ask(t, t.Context(), chat)))
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tripmeter/tripmeter/budget"
@@ -114,7 +115,11 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 	c.creates = e.Creates
 	r, requests := seen.price(e)
 	c.books.Open(p, (*observer)(c), r, requests)
-	c.books.For(t.who(req, tenant))
+	who := t.who(req, tenant)
+	c.books.For(who)
+	if f := t.o.Trace.Who; f != nil {
+		f(req, strings.TrimPrefix(who.Tenant, "@"), who.Class)
+	}
 	waited, err := t.acquire(c)
 	if err != nil {
 		return nil, err
