@@ -57,6 +57,8 @@ func (b *Budget) key(a *Address) key {
 //	api.openai.com                  an account without a credential
 //	api.openai.com#3f2a9b1c0d4e     with one, by the keyed hash of it
 //	api.openai.com#3f2a9b1c0d4e/gpt-4o
+//	api.openai.com#3f2a9b1c0d4e/shared gpt-4o*    models that share a limit
+//	@name                                         a tenant
 const (
 	ofAccount = "#"
 	ofModel   = "/"
@@ -80,6 +82,12 @@ func (b *Budget) accountName(a *Address) string {
 // modelName is the name of the scope of a model of an account.
 func (b *Budget) modelName(account, model string) string {
 	return account + ofModel + b.clean(model, 80, "")
+}
+
+// groupName is the name of the scope of models that share a limit. A name of a
+// model has no space.
+func (b *Budget) groupName(account string, m *Model) string {
+	return account + ofModel + "shared " + b.clean(m.Names[0], 70, "")
 }
 
 // clean bounds a name that comes from outside. One that is longer than most bytes,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,19 @@ type Options struct {
 	// is handed over bound all accounts together.
 	Ledger limit.Ledger
 
+	// Models are limits of models, beside those of the account that they are of.
+	Models []Model
+
+	// Tenants says what a tenant has that [Budget.SetTenant] has not named, by its
+	// name as it is shown. It is called when the tenant's scope is made, and may be
+	// called by several goroutines. Nil is the zero Tenant. It is not asked where
+	// Ledger is set: [Budget.SetTenant] then names each tenant.
+	Tenants func(name string) Tenant
+
+	// Floor is the share of each limit, in per cent, that calls of the class
+	// [limit.Batch] get while interactive ones wait for it too; 0 is 10.
+	Floor int
+
 	// Secret is the key of the hash that stands for a credential in the names of
 	// scopes. Unset, it is random: the names are then of this Budget alone. Budgets
 	// in several processes over one store need the same.
@@ -60,18 +74,23 @@ type Budget struct {
 	ledger     limit.Ledger
 	own        bool          // the ledger asks open for what it has forgotten
 	configured []limit.Limit // of each account
+	models     []Model
 	burst      time.Duration
 	maxPause   time.Duration
 	profile    profile.Profile
 	secret     []byte
 	seeds      [2]maphash.Seed
 	root       *Scope
+	tenants    tenants
+	setting    sync.Mutex // held for a whole SetLimit; before mu
 
 	last atomic.Pointer[found] // that was asked for last
 
 	mu     sync.RWMutex // guards below; never held while the ledger is called
 	paths  map[key]*found
 	scopes map[string]*Scope
+	ring   []*Scope           // all of scopes, in no order
+	hand   int                // in ring: see room
 	prices map[string]*Prices // by host
 }
 
@@ -99,22 +118,24 @@ func New(o Options) (*Budget, error) {
 	if o.Burst < 0 {
 		return nil, fmt.Errorf("budget: Options.Burst is %v: it must not be negative; zero is unset", o.Burst)
 	}
-	for _, l := range o.Limits {
-		if o.Burst > 0 && l.Burst == 0 && l.Rate.Window <= time.Minute {
-			l.Burst = max(1, l.Rate.In(o.Burst))
-		}
-		if l.Name == "" {
-			l.Name = NameOf(l.Unit, l.Rate.Window)
-		}
-		b.configured = append(b.configured, l)
+	var err error
+	if b.configured, err = checkLimits(o.Limits, o.Burst); err != nil {
+		return nil, err // each account will get them
 	}
-	limits := limit.Options{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Open: b.open}
+	for i, m := range o.Models {
+		if m, err = m.checked(i, o.Burst); err != nil {
+			return nil, err
+		}
+		b.models = append(b.models, m)
+	}
+	b.tenants.def = o.Tenants
+	limits := limit.Options{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Floor: o.Floor, Open: b.open}
 	if o.Ledger != nil {
 		if isNil(o.Ledger) {
 			return nil, fmt.Errorf("budget: Options.Ledger is a nil %T: make it first, or leave the field unset", o.Ledger)
 		}
-		if o.MaxInFlight|o.MaxQueue != 0 || o.MaxWait != 0 {
-			return nil, errors.New("budget: Options.Ledger is set, and so are MaxInFlight, MaxQueue or MaxWait: set them in the ledger itself")
+		if o.MaxInFlight|o.MaxQueue|o.Floor != 0 || o.MaxWait != 0 {
+			return nil, errors.New("budget: Options.Ledger is set, and so are MaxInFlight, MaxQueue, MaxWait or Floor: set them in the ledger itself")
 		}
 	} else {
 		l, err := limit.New(limits)
@@ -123,10 +144,6 @@ func New(o Options) (*Budget, error) {
 		}
 		b.ledger = l
 	}
-	if _, err := limit.New(limit.Options{Limits: b.configured}); err != nil {
-		return nil, err // each account will get them
-	}
-	b.configured = slices.DeleteFunc(b.configured, func(l limit.Limit) bool { return l.Rate == limit.Rate{} })
 	b.root = b.newScope("", "")
 	if !b.own {
 		b.root.inherit(b.ledger.Snapshot(), nil)
@@ -140,14 +157,17 @@ func New(o Options) (*Budget, error) {
 // Path returns what a call takes from. It takes tens of nanoseconds for an address
 // that was asked for before.
 func (b *Budget) Path(a Address) *Path {
+	if len(a.Host)+len(a.Account)+len(a.Model) > 500 { // keys are kept
+		a.Host, a.Account, a.Model = b.clean(a.Host, 80, "#/"), b.clean(a.Account, 40, "/"), b.clean(a.Model, 80, "")
+	}
 	k := b.key(&a)
-	if f := b.last.Load(); f != nil && f.key == k {
+	if f := b.last.Load(); f != nil && f.key == k && !f.path.gone() {
 		return f.path
 	}
 	b.mu.RLock()
 	f := b.paths[k]
 	b.mu.RUnlock()
-	if f == nil {
+	if f == nil || f.path.gone() {
 		f = b.find(k, &a)
 	}
 	b.last.Store(f)
@@ -156,22 +176,40 @@ func (b *Budget) Path(a Address) *Path {
 
 // find makes the path of an address that is not known, or is not any more.
 func (b *Budget) find(k key, a *Address) *found {
-	account := b.accountName(a)
-	names := []string{account}
-	if a.Model != "" {
-		names = append(names, b.modelName(account, a.Model))
-	}
-	p := &Path{budget: b, names: names, scopes: []*Scope{b.root}}
-	for i, name := range names {
+	p := &Path{budget: b, key: k, host: a.Host, scopes: []*Scope{b.root}}
+	add := func(name string, limits []limit.Limit, options limit.ScopeOptions) {
 		s, made := b.scope(name, a.Host)
-		if i == 0 {
-			p.account = s
-			s.configure(b.configured)
+		if s == nil && p.account != nil {
+			return // its calls take from the account alone
 		}
+		if s == nil {
+			name = others
+			s, made = b.scope(name, "")
+		}
+		s.configure(limits, options)
 		if made && !b.own { // another budget may have put limits in force there
 			s.inherit(b.ledger.Snapshot(), p.scopes)
 		}
-		p.scopes, p.inner = append(p.scopes, s), s
+		p.names, p.scopes, p.inner = append(p.names, name), append(p.scopes, s), s
+	}
+	account := b.accountName(a)
+	b.mu.RLock()
+	configured := b.configured
+	b.mu.RUnlock()
+	add(account, configured, limit.ScopeOptions{})
+	p.account = p.inner
+	p.account.isAccount()
+	if a.Model != "" {
+		m := b.modelOf(a.Model)
+		switch {
+		case m == nil:
+			m = new(Model)
+		case m.Shared:
+			add(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
+			p.inner.shared.Store(true)
+			m = new(Model)
+		}
+		add(b.modelName(account, a.Model), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
 	}
 	if b.profile.Name != "" {
 		p.Adopt(time.Now(), b.profile)
@@ -179,7 +217,7 @@ func (b *Budget) find(k key, a *Address) *found {
 	f := &found{k, p}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if of := b.paths[k]; of != nil {
+	if of := b.paths[k]; of != nil && !of.path.gone() {
 		return of
 	}
 	if len(b.paths) >= maxPaths {
@@ -189,18 +227,20 @@ func (b *Budget) find(k key, a *Address) *found {
 	return f
 }
 
-// maxPaths bounds the addresses that are remembered.
-const maxPaths = 4096
-
-// scope is the scope of that name, made if it is not there.
+// scope is the scope of that name, made if it is not there; nil if there is no room
+// for it.
 func (b *Budget) scope(name, host string) (s *Scope, made bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.scopes[name]; s != nil {
 		return s, false
 	}
+	if !b.room(time.Now()) && name != others {
+		return nil, false
+	}
 	s = b.newScope(name, host)
 	b.scopes[name] = s
+	b.ring = append(b.ring, s)
 	return s, true
 }
 
@@ -208,10 +248,18 @@ func (b *Budget) scope(name, host string) (s *Scope, made bool) {
 func (b *Budget) newScope(name, host string) *Scope {
 	p := b.prices[host]
 	if p == nil {
-		p = new(Prices)
-		b.prices[host] = p
+		if len(b.prices) >= maxHosts {
+			host = others
+		}
+		if p = b.prices[host]; p == nil {
+			p = new(Prices)
+			b.prices[host] = p
+		}
 	}
-	return &Scope{ledger: b.ledger, own: b.own, name: name, burst: b.burst, maxPause: b.maxPause, shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p}
+	return &Scope{
+		ledger: b.ledger, own: b.own, name: name, host: b.clean(host, 80, ""), burst: b.burst, maxPause: b.maxPause,
+		shape: shapeOf(&profile.Profile{}, b.burst), profile: new(profile.Profile), prices: p,
+	}
 }
 
 // open tells the ledger what a scope has that it does not know any more. It was
@@ -220,24 +268,30 @@ func (b *Budget) open(name string) (limit.ScopeOptions, []limit.Limit) {
 	b.mu.RLock()
 	s := b.scopes[name]
 	b.mu.RUnlock()
-	if s == nil {
-		return limit.ScopeOptions{}, nil
+	switch {
+	case s != nil:
+		return s.options, s.limits()
+	case strings.HasPrefix(name, ofTenant):
+		return b.openTenant(name)
 	}
-	return limit.ScopeOptions{}, s.limits()
+	return limit.ScopeOptions{}, nil
 }
 
 // Snapshot is the state of the budget now, for people and metrics: what all share,
 // and in it the accounts and models that are in use.
 func (b *Budget) Snapshot() limit.Snapshot {
-	snap := b.ledger.Snapshot()
+	now, snap := time.Now(), b.ledger.Snapshot()
 	b.root.complete(&snap)
 	for i := range snap.Scopes {
 		one := &snap.Scopes[i]
 		b.mu.RLock()
-		s := b.scopes[one.Scope]
+		s, t := b.scopes[one.Scope], b.tenants.set[one.Scope]
 		b.mu.RUnlock()
-		if s != nil {
+		switch {
+		case s != nil:
 			s.complete(one)
+		case t != nil:
+			t.complete(now, one)
 		}
 	}
 	return snap

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,6 +34,8 @@ type Call struct {
 	watch   Observer
 	price   Price
 	cost    limit.Cost
+	who     Who
+	share   share             // of the tenant's month
 	holds   bool              // an attempt holds open
 	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
@@ -93,26 +96,81 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	if c.price.prompt {
 		c.price.input, c.price.output = c.cost.Input, c.cost.Output
 	}
+	c.scope.touch()
+	c.path.account.touch()
 	c.path.ask(now, c.cost)
-	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names})
-	if err == nil {
-		c.take(r)
-	}
-	return err
+	return c.admit(ctx, now, false)
 }
 
-// AdmitAgain waits at the head of the line for a further attempt.
-func (c *Call) AdmitAgain(ctx context.Context) error {
-	r, err := c.scope.ledger.Admit(ctx, limit.Ask{Cost: c.cost, Scopes: c.path.names, First: true})
-	if err == nil {
-		c.take(r)
-	}
-	return err
+// AdmitAgain waits at the head of the line for a further attempt, or behind the
+// others if the scope has refused again and again. A call that is refused whatever
+// else is answered would else go first after each pause, and bring the next one.
+func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
+	return c.admit(ctx, now, !c.scope.inStreak())
 }
 
-// Forecast is what the call would wait if it came now, and for what.
-func (c *Call) Forecast() limit.Forecast {
-	return c.scope.ledger.Forecast(limit.Ask{Cost: c.cost, Scopes: c.path.names})
+// Forecast is what the call would wait if it came at now, and for what.
+func (c *Call) Forecast(now time.Time) limit.Forecast {
+	c.cost = c.path.fit(c.cost, c.price.stated)
+	if err := c.takeShare(now); err != nil {
+		var e *limit.Error
+		errors.As(err, &e)
+		return limit.Forecast{Wait: e.Wait, Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: err}
+	}
+	c.share.settle(0, 0, 0)
+	return c.scope.ledger.Forecast(c.asks(false))
+}
+
+// A Who says for whom a call is made, and how. The zero Who is the common tenant,
+// interactive, ready to wait.
+type Who struct {
+	// Tenant is the name of a scope: [Budget.TenantScope].
+	Tenant string
+	Class  limit.Class
+	Fast   bool // it does not wait: what would have to is refused
+}
+
+// For says for whom the call is made. It comes after Open and before Admit.
+func (c *Call) For(w Who) { c.who = w }
+
+// asks is what the call asks of the ledger.
+func (c *Call) asks(first bool) limit.Ask {
+	return limit.Ask{
+		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
+		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first,
+	}
+}
+
+// admit takes what an attempt costs: from the tenant's month, and then from the
+// ledger, or from neither.
+func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
+	if err := c.takeShare(now); err != nil {
+		return err
+	}
+	var r limit.Reservation
+	var err error
+	if a := c.asks(first); c.who.Fast {
+		r, err = c.scope.ledger.TryAdmit(a)
+	} else {
+		r, err = c.scope.ledger.Admit(ctx, a)
+	}
+	if err != nil {
+		c.share.settle(0, 0, 0)
+		return err
+	}
+	c.take(r)
+	return nil
+}
+
+// takeShare takes what the call may cost from its tenant's month.
+func (c *Call) takeShare(now time.Time) (err error) {
+	if c.who.Tenant == "" {
+		return nil
+	}
+	if t := c.path.budget.monthOfTenant(c.who.Tenant); t != nil {
+		c.share, err = t.take(now, c.who.Tenant, c.price.model, c.price.input, max(c.price.output, c.price.reserve))
+	}
+	return err
 }
 
 func (c *Call) take(r limit.Reservation) {
@@ -274,11 +332,14 @@ func (c *Call) End(e Ending) {
 	case c.Between():
 	case back == limit.Cost{}:
 		c.open.Keep()
+		c.share.keep()
 		c.close(c.cost)
 	case back == c.cost:
 		c.open.Return()
+		c.share.settle(0, 0, 0)
 		c.close(limit.Cost{})
 	default:
+		c.share.settle(c.cost.Input-back.Input, 0, c.cost.Output-back.Output)
 		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
 		if c.arrival != (limit.Cost{}) && back.Input|back.Output != 0 {
 			c.becomes(c.sent, limit.Cost{Requests: c.arrival.Requests})
@@ -300,6 +361,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	s := c.scope
 	rule := s.Rule(c.price.model)
 	input, output := c.price.Actual(r, rule)
+	c.shareUsed(r, input, output)
 	c.settle(input, output)
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
@@ -312,6 +374,23 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	if input != c.cost.Input || output != c.cost.Output {
 		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
+}
+
+// shareUsed corrects what the call took of its tenant's month to what was used,
+// whatever the provider charges against its limits. A count that is not known is
+// as it was charged.
+func (c *Call) shareUsed(r *usage.Result, input, output int64) {
+	if c.share.of == nil {
+		return
+	}
+	u := used(r)
+	if u.Input < 0 {
+		u.Input = input
+	}
+	if u.Output < 0 || !r.Complete {
+		u.Output = max(u.Output, output)
+	}
+	c.share.settle(u.Input, u.Cached, u.Output)
 }
 
 // settle ends the reservation with the tokens that it really cost. Its request

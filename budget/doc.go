@@ -10,11 +10,13 @@
 // # The parts
 //
 //	Budget   the ledger, and the limits that the user configured
-//	Scope    everything that answers taught: limits, cut, drain, streak, doubt, prices
+//	Path     what a call takes from: all, the account, models that share, the model
+//	Scope    everything that answers taught: limits, cut, drain, streak, doubt
+//	Tenant   what one user may have of it
 //	Call     one call: its price, its reservation, its ending
 //	Ending   how an attempt ended, and what the ledger does then
 //
-// [Budget.Scope] is the one place that finds the scope of a call.
+// [Budget.Path] is the one place that finds the scopes of a call.
 //
 // # Promises
 //
@@ -30,6 +32,7 @@
 //	Refused    kept, unless refused       returned, unless the rule charges
 //	           calls are free             refused calls
 //	Free       kept                       returned
+//	Overloaded kept                       returned
 //	Unknown    kept                       kept
 //	Answered   kept                       settled to the usage; the estimate
 //	                                      stands where the usage is unknown

@@ -37,6 +37,9 @@ func (s *Scope) hold(now time.Time, p limit.Pause) {
 
 // by is who asks for a pause.
 func (s *Scope) by() string {
+	if s.host != "" {
+		return s.host
+	}
 	if name := s.profile.Name; name != "" && name != "unknown" {
 		return name
 	}

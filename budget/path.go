@@ -16,11 +16,15 @@ import (
 // It may be used by any number of goroutines.
 type Path struct {
 	budget  *Budget
+	key     key      // by which Budget.paths has it
+	host    string   // as in its Address
 	names   []string // in the ledger, outermost first, without the root
 	scopes  []*Scope // outermost first, the root included
 	account *Scope
 	inner   *Scope // the last of scopes: what an answer speaks of unless it says otherwise
 	adopted atomic.Bool
+
+	replaced atomic.Bool // by one with a scope more
 }
 
 // Scopes are the names of the path in the ledger, outermost first, without the
@@ -48,13 +52,30 @@ func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
 	return first
 }
 
-// start makes sure that the account has what was configured for it, also if nobody
-// knows its provider.
+// gone reports whether the path must be found again: it was replaced, or a scope of
+// it was dropped.
+func (p *Path) gone() bool {
+	if p.replaced.Load() {
+		return true
+	}
+	for _, s := range p.scopes {
+		if s.gone.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// start makes sure that the scopes have what was configured for them, also if
+// nobody knows their provider.
 func (p *Path) start() {
-	if !p.Adopted() {
-		p.account.mu.Lock()
-		p.account.start()
-		p.account.mu.Unlock()
+	if p.Adopted() {
+		return
+	}
+	for _, s := range p.scopes {
+		s.mu.Lock()
+		s.start()
+		s.mu.Unlock()
 	}
 }
 
@@ -124,6 +145,7 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 //   - the innermost scope, if it has a limit of that unit and window
 //   - the scope for which a limit of that size is configured
 //   - for a quota without a limit, the innermost scope that has one
+//   - the scope that recorded traffic shows for the field: [profile.LawFor]
 //   - the innermost scope
 func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope {
 	if p.inner.has(u, window, 0) {
@@ -135,6 +157,12 @@ func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope
 		case q.Limit.OK && s.has(u, window, q.Limit.N), !q.Limit.OK && s.has(u, window, 0):
 			return s
 		}
+	}
+	switch of := p.account.speaksOf(u, window); {
+	case of == profile.ScopeAccount || of == profile.ScopeProject:
+		return p.account
+	case of == profile.ScopeSameLimit && q.Limit.OK && q.Limit.N > 0 && p.inner != p.account:
+		return p.sameLimit(u, window, q.Limit.N)
 	}
 	return p.inner
 }
@@ -156,7 +184,7 @@ func (p *Path) has(u limit.Unit, window time.Duration) bool {
 // returns the copies that are new.
 func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 	for _, s := range p.scopes[:len(p.scopes)-1] {
-		if s.shared || !s.some.Load() {
+		if s.shared.Load() || !s.some.Load() {
 			continue
 		}
 		for _, d := range s.configuredDims() {

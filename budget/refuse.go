@@ -41,6 +41,13 @@ func (s *Scope) patience(now, sent time.Time) time.Duration {
 	return s.streak.refused(now, sent)
 }
 
+// inStreak reports whether the last attempts were refused in a row.
+func (s *Scope) inStreak() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streak.n > 1
+}
+
 // refused takes in that an attempt was refused that left at sent, and that the
 // next may leave after wait. It returns the limits concerned, to be drained: those
 // of the innermost scope, and those of outer ones that answers have shown to be
@@ -83,7 +90,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		s.rest = open
 	}
 	for _, d := range s.dims {
-		if s != p.inner && !s.shared && d.configured.Rate.N > 0 {
+		if s != p.inner && !s.shared.Load() && d.configured.Rate.N > 0 {
 			continue // the innermost scope has a copy of it
 		}
 		if !s.concerns(d, kind, wait, noRequests) {

@@ -20,13 +20,18 @@ import (
 type Scope struct {
 	ledger limit.Ledger
 	name   string        // in the ledger; "" is the root
+	host   string        // of the provider, as people know it
 	burst  time.Duration // Options.Burst
 
 	maxPause time.Duration // Options.MaxPause
 	own      bool          // the ledger asks for what it has forgotten
-	shared   bool          // its limits are known to be those of several models
+	shared   atomic.Bool   // its limits are known to be those of several models
 	prices   *Prices       // of the provider
 
+	options limit.ScopeOptions // set once, before the ledger knows it
+
+	busy    atomic.Bool // a call used it lately
+	gone    atomic.Bool // the budget dropped it
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
 	inForce atomic.Pointer[[]limit.Limit]
 
@@ -37,8 +42,10 @@ type Scope struct {
 	doubt doubt
 
 	mu         sync.Mutex // guards below
+	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
-	configured []limit.Limit // of an account
+	configured []limit.Limit // by the user
+	account    bool          // it is one
 	started    bool          // with these
 	shape      shape
 	rest       time.Time // when the last drain opens or opened
@@ -88,11 +95,20 @@ func (s *Scope) Rule(model string) estimate.Rule {
 	return r
 }
 
-// configure says what start gives to a new account.
-func (s *Scope) configure(limits []limit.Limit) {
+// configure says what start gives to a new scope.
+func (s *Scope) configure(limits []limit.Limit, o limit.ScopeOptions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.configured = limits
+	if !s.started {
+		s.configured, s.options = limits, o
+	}
+}
+
+// isAccount notes that limits of accounts are those of s.
+func (s *Scope) isAccount() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.account = true
 }
 
 // start gives a new account the limits that the user configured, with the capacity
@@ -113,6 +129,9 @@ func (s *Scope) start() {
 		}
 	}
 	s.publish()
+	if !s.own && s.options != (limit.ScopeOptions{}) {
+		s.ledger.SetScope(s.name, s.options)
+	}
 }
 
 // inherit takes over the limits that the scope has in a ledger already: as they

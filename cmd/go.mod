@@ -2,17 +2,23 @@ module github.com/tripmeter/tripmeter/cmd
 
 go 1.26.0
 
-replace github.com/tripmeter/tripmeter => ../
+replace (
+	github.com/tripmeter/tripmeter => ../
+	github.com/tripmeter/tripmeter/redislimit => ../redislimit
+)
 
 require (
 	github.com/openai/openai-go/v3 v3.99.0
 	github.com/pelletier/go-toml/v2 v2.4.3
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/tripmeter/tripmeter v0.0.0
+	github.com/tripmeter/tripmeter/redislimit v0.0.0
 	golang.org/x/sys v0.48.0
 )
 
 require (
 	github.com/andybalholm/brotli v1.3.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coder/websocket v1.8.15 // indirect
 	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
@@ -22,4 +28,5 @@ require (
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 )

@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -35,6 +36,7 @@ type scope struct {
 	Limits  []gauge
 	Flight  string
 	Waiting string // "" if nobody waits
+	Unknown bool   // there is no limit of any kind
 	Pause   string // "" if there is none
 	Left    string // headroom as the provider states it
 }
@@ -46,7 +48,7 @@ type gauge struct {
 	Asked                  string
 }
 
-type waiter struct{ Tenant, Budget, Since, Cost, For, Expected string }
+type waiter struct{ Tenant, Budget, Since, Cost, For, Of, Expected string }
 
 type tenant struct {
 	Name, Share, Tokens, Calls, Waiting, Wait string
@@ -92,8 +94,10 @@ func viewOf(s meter.State) view {
 		for i, n := range b.Refused {
 			all.Refused[i] += n
 		}
-		for _, sc := range b.Scopes {
+		for _, sc := range shown(b.Scopes) {
 			v.Scopes = append(v.Scopes, scopeOf(b, sc, s.At))
+		}
+		for _, sc := range b.Scopes {
 			paused = paused || sc.Pause != nil
 			for _, l := range sc.Limits {
 				debt = debt || l.Debt > 0
@@ -127,11 +131,40 @@ func viewOf(s meter.State) view {
 	return v
 }
 
+// mostScopes is how many scopes of a budget are shown.
+const mostScopes = 24
+
+// shown are the scopes of a budget that have something to show: a limit, a pause, a
+// line, places of their own. There is always one. With many, those go first that
+// hold somebody up, then those that have served most.
+func shown(all []meter.Scope) []meter.Scope {
+	some := slices.DeleteFunc(slices.Clone(all), func(s meter.Scope) bool {
+		return len(s.Limits) == 0 && s.Pause == nil && s.MaxInFlight == 0 && s.Degraded == ""
+	})
+	if len(some) == 0 {
+		some = all[:min(1, len(all))]
+	}
+	if len(some) > mostScopes {
+		held := func(s meter.Scope) int64 {
+			if s.Pause != nil {
+				return 1 << 40
+			}
+			return s.Waiting
+		}
+		slices.SortStableFunc(some, func(a, b meter.Scope) int {
+			return cmp.Or(cmp.Compare(held(b), held(a)), cmp.Compare(b.Served.Input+b.Served.Output, a.Served.Input+a.Served.Output))
+		})
+		some = some[:mostScopes]
+	}
+	return some
+}
+
 func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 	out := scope{Name: s.Budget}
 	if s.Name != "" {
 		out.Name += " / " + s.Name
 	}
+	out.Unknown = len(s.Limits) == 0 && s.MaxInFlight == 0
 	out.Flight = meter.Number(s.InFlight)
 	if s.Waiting > 0 {
 		out.Waiting = fmt.Sprintf("%s wait, the first for %s", meter.Number(s.Waiting), meter.Short(s.Oldest))
@@ -152,7 +185,7 @@ func scopeOf(b meter.Budget, s meter.Scope, at time.Time) scope {
 			left = append(left, meter.Number(h.Left)+" "+h.Unit)
 		}
 	}
-	if s.Name == "" {
+	if first := shown(b.Scopes)[0]; s.Name == first.Name {
 		out.Left = strings.Join(left, ", ")
 	}
 	return out
@@ -352,7 +385,7 @@ func (v *view) line(s meter.State, waiting int64) {
 	for _, w := range s.Line {
 		v.Line = append(v.Line, waiter{
 			Tenant: name(w.Tenant), Budget: w.Budget, Since: meter.Short(w.Since),
-			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Expected: meter.Short(w.Expected),
+			Cost: fmt.Sprintf("%s tokens", meter.Number(w.Tokens)), For: w.For, Of: w.Of, Expected: meter.Short(w.Expected),
 		})
 	}
 	if more := waiting - int64(len(s.Line)); more > 0 && len(s.Line) > 0 {

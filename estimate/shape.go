@@ -43,51 +43,71 @@ const (
 	wordServer
 )
 
-// wordOf is the table of names in definitions of tools and in schemas.
+// wordOf is the table of names in definitions of tools and in schemas. Most names are
+// told by one letter and their length.
 func wordOf(key []byte) word {
-	switch len(key) { // most names are told by their length and one letter
-	case 4:
+	if len(key) < len("type") {
+		return wordOther
+	}
+	switch key[0] {
+	case 't':
 		switch string(key) {
 		case "type":
 			return wordType
+		case "title":
+			return wordDropped
+		}
+	case 'd':
+		if string(key) == "description" {
+			return wordDescription
+		}
+	case 'p':
+		if string(key) == "properties" {
+			return wordProperties
+		}
+	case 'r':
+		if string(key) == "required" {
+			return wordRequired
+		}
+	case 'n':
+		switch string(key) {
 		case "name":
 			return wordName
-		case "enum":
-			return wordEnum
-		}
-		return wordOther
-	case 8:
-		switch string(key) {
-		case "required":
-			return wordRequired
 		case "nullable":
 			return wordDropped
 		}
-		return wordOther
-	case 10:
+	case 's':
+		if string(key) == "strict" {
+			return wordDropped
+		}
+	case 'a':
+		if string(key) == "additionalProperties" {
+			return wordDropped
+		}
+	case '$':
+		if string(key) == "$schema" {
+			return wordDialect
+		}
+	case 'e':
 		switch string(key) {
-		case "properties":
-			return wordProperties
-		case "urlContext", "googleMaps", "fileSearch":
+		case "enum":
+			return wordEnum
+		case "enterpriseWebSearch":
 			return wordServer
 		}
-		return wordOther
-	case 11:
+	case 'c':
 		switch string(key) {
-		case "description":
-			return wordDescription
-		case "url_context", "google_maps", "file_search", "mcp_servers":
+		case "cache_control":
+			return wordDropped
+		case "codeExecution", "code_execution":
 			return wordServer
 		}
-		return wordOther
-	}
-	switch string(key) {
-	case "strict", "additionalProperties", "title", "cache_control":
-		return wordDropped
-	case "$schema":
-		return wordDialect
-	case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "enterpriseWebSearch":
-		return wordServer
+	case 'f', 'g', 'm', 'u':
+		switch string(key) {
+		case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval",
+			"googleMaps", "google_maps", "urlContext", "url_context", "fileSearch", "file_search", "mcp_servers":
+			return wordServer
+		}
 	}
 	return wordOther
 }
@@ -125,72 +145,116 @@ func (s *scanner) toolType(sh *shape, raw []byte) {
 	}
 }
 
-// A reader of shapes follows the nesting of one definition. Sets of depths are bits;
-// below the 64th level nothing is told apart.
-type shapeReader struct {
-	sh         *shape
-	last       word   // of the name before the value that comes next
-	properties uint64 // depths of objects whose names are properties
-	lists      uint64 // depths of lists of required names
-	values     uint64 // depths of lists of an enumeration
-}
-
 // toolDepth is where the type of a tool stands: in an object in a list.
 const toolDepth = 2
 
-// enter notes an object or array that opens at a depth.
-func (r *shapeReader) enter(depth int, object bool) {
-	bit := uint64(1) << min(depth, 63)
-	r.properties, r.lists, r.values = r.properties&^bit, r.lists&^bit, r.values&^bit
-	switch {
-	case object && r.last == wordProperties:
-		r.properties |= bit
-		r.sh.objects++
-	case !object && r.last == wordRequired:
-		r.lists |= bit
-	case !object && r.last == wordEnum:
-		r.values |= bit
+// shapeDepth is the level below which the parts of a definition are not told apart.
+const shapeDepth = 64
+
+// definition is [scanner.subtree] for a definition of tools or a schema: what it is made
+// of goes into sh.
+func (s *scanner) definition(i int, sh *shape) int {
+	b := s.body
+	depth, from := 0, i
+	last := wordOther          // the name before the value that comes next
+	in := wordOther            // the name of the innermost object or array, if it says what stands in it
+	var outer [shapeDepth]word // the same for those around it, by depth
+	for i < len(b) {
+		switch b[i] {
+		case '{', '[':
+			if depth < shapeDepth {
+				outer[depth] = in
+			}
+			depth++
+			in = wordOther
+			switch last {
+			case wordProperties:
+				if b[i] == '{' {
+					in = last
+					sh.objects++
+				}
+			case wordRequired, wordEnum:
+				if b[i] == '[' {
+					in = last
+				}
+			}
+			last = wordOther
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				i++
+				sh.milli += s.stretch(b[from:i], asStructure)
+				return i
+			}
+			in = wordOther
+			if depth < shapeDepth {
+				in = outer[depth]
+			}
+		case '"':
+			start := i + 1
+			end := stringEnd(b, start)
+			if end < 0 {
+				s.broken = true
+				end = len(b)
+			}
+			raw := b[start:end]
+			i = end + 1
+			if i < len(b) && b[i] == ':' || isName(b, i) {
+				i++
+				if last = wordOther; in == wordProperties {
+					sh.props++
+				} else if last = wordOf(raw); last >= wordDropped {
+					s.special(sh, last)
+				}
+				continue
+			}
+			switch last {
+			case wordOther:
+				switch in {
+				case wordRequired:
+					sh.required++
+				case wordEnum:
+					sh.enums++
+				}
+			case wordName:
+				sh.tools++
+			case wordDescription:
+				sh.descs++
+			case wordType:
+				if depth == toolDepth {
+					s.toolType(sh, raw)
+				}
+			}
+			last = wordOther
+			if len(raw) >= minEmbedded && (len(raw) >= minBase64 || raw[0]|0x20 == 'd' || raw[0] == '\\') {
+				if j := s.leaveOut(start-1, start, end, asStructure); j != start-1 {
+					sh.milli += s.stretch(b[from:start-1], asStructure)
+					from = j
+				}
+			}
+			continue
+		case '\n':
+			sh.milli += s.stretch(b[from:i], asStructure)
+			i = lastBlank(b, i)
+			from = i + 1
+		}
+		i++
 	}
-	r.last = wordOther
+	s.broken = true
+	sh.milli += s.stretch(b[min(from, len(b)):], asStructure)
+	return len(b)
 }
 
-// name notes a name at a depth.
-func (r *shapeReader) name(s *scanner, raw []byte, depth int) {
-	r.last = wordOther
-	if r.properties>>min(depth, 63)&1 != 0 {
-		r.sh.props++
-		return
-	}
-	switch r.last = wordOf(raw); r.last {
+// special notes a name that a maker leaves out, or that names what runs at the provider.
+func (s *scanner) special(sh *shape, w word) {
+	switch w {
 	case wordDropped:
-		r.sh.dropped++
+		sh.dropped++
 	case wordDialect:
-		r.sh.dialects++
+		sh.dialects++
 	case wordServer:
 		s.t.server++
 	}
-}
-
-// str notes a string at a depth that is no name.
-func (r *shapeReader) str(s *scanner, raw []byte, depth int) {
-	switch r.last {
-	case wordOther:
-		if r.lists>>min(depth, 63)&1 != 0 {
-			r.sh.required++
-		} else if r.values>>min(depth, 63)&1 != 0 {
-			r.sh.enums++
-		}
-		return
-	case wordName:
-		r.sh.tools++
-	case wordDescription:
-		r.sh.descs++
-	case wordType:
-		if depth == toolDepth {
-			s.toolType(r.sh, raw)
-		}
-	}
-	r.last = wordOther
 }
 
 // isName reports whether the string that ends before b[i] is a name: a colon comes

@@ -13,12 +13,31 @@ type bound struct {
 	cfg  *Limit // in force
 	conf *Limit // as configured; nil if it was only put in force
 
-	held int64 // the instant until which Pause or Drain set the level back
-	took wide  // how far, in grains
-
-	when *instant // of which readings speak; nil before the first
-
 	line *line // of those who lack it; nil until somebody does
+	rare *rare // nil if all of it is zero
+}
+
+// rare is what few limits have. All others take less memory.
+type rare struct {
+	held int64    // the instant until which Pause or Drain set the level back
+	took wide     // how far, in grains
+	when *instant // of which readings speak; nil before the first
+}
+
+// held is rare.held.
+func (b *bound) held() int64 {
+	if b.rare == nil {
+		return 0
+	}
+	return b.rare.held
+}
+
+// needsRare is rare, made if it is not there.
+func (b *bound) needsRare() *rare {
+	if b.rare == nil {
+		b.rare = &rare{}
+	}
+	return b.rare
 }
 
 // newBound makes a limit at instant now. epoch is the instant 0, counted from 1970.
@@ -94,7 +113,7 @@ func (b *bound) leaves(now, c, then, next int64) bool {
 // full reports whether b holds at now what a new one of its kind would hold.
 func (b *bound) full(now int64) bool {
 	b.advance(now)
-	return b.held <= now && !b.level.less(b.cap) && (b.more == nil || b.more.window == nil || b.credit() >= int64(b.n))
+	return b.held() <= now && !b.level.less(b.cap) && (b.more == nil || b.more.window == nil || b.credit() >= int64(b.n))
 }
 
 // setBack lowers the bucket of b, at now, so that then is there after d, in
@@ -105,7 +124,8 @@ func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
 	if !b.lower(then.sub(mul(b.n, uint64(d)))) {
 		return false
 	}
-	b.held, b.took = later(now, int64(d)), real.sub(b.level)
+	x := b.needsRare()
+	x.held, x.took = later(now, int64(d)), real.sub(b.level)
 	return true
 }
 
@@ -122,8 +142,8 @@ func (b *bound) refused(now, keep int64, d time.Duration) bool {
 // real is what the level would be had it not been set back.
 func (b *bound) real(now int64) wide {
 	real := b.level
-	if now < b.held {
-		real = real.add(b.took)
+	if now < b.held() {
+		real = real.add(b.rare.took)
 	}
 	if b.cap.less(real) {
 		return b.cap
@@ -135,11 +155,12 @@ func (b *bound) real(now int64) wide {
 // then, and never more than it would hold had it not been set back.
 func (b *bound) release(now int64) {
 	b.advance(now)
-	if now >= b.held {
+	held := b.held()
+	if now >= held {
 		return
 	}
-	b.level = b.level.add(mul(b.n, uint64(b.held-now))).min(b.real(now))
-	b.held, b.took = 0, wide{}
+	b.level = b.level.add(mul(b.n, uint64(held-now))).min(b.real(now))
+	b.rare.held, b.rare.took = 0, wide{}
 }
 
 // change is set at now. A level that was set back is computed anew, to be what
@@ -149,7 +170,7 @@ func (b *bound) release(now int64) {
 //
 // Overflow: a debt of 2^126, what was taken from it, and 2^103 earned meanwhile.
 func (b *bound) change(now int64, r Rate, burst, largest int64) {
-	w, left := uint64(r.Window), uint64(max(0, b.held-now))
+	w, left := uint64(r.Window), uint64(max(0, b.held()-now))
 	real := b.real(now).rescale(b.w, w)
 	then := b.level.add(mul(b.n, left)).rescale(b.w, w).sub(mul(uint64(r.N), left))
 	b.set(r, burst, largest)
@@ -162,5 +183,5 @@ func (b *bound) change(now int64, r Rate, burst, largest int64) {
 	}
 	b.level = then.min(most).min(real)
 	b.saturate()
-	b.took = real.sub(b.level)
+	b.rare.took = real.sub(b.level)
 }

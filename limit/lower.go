@@ -6,19 +6,19 @@ import "time"
 // side says of its balance on that attempt is handed to [Reservation.Lower].
 // Calling it again, for a further attempt, moves the note.
 func (r Reservation) Sent() {
-	if r.e == nil {
-		if r.by != nil {
-			r.by.Sent(r.seq)
-		}
-		return
+	if r.by != nil {
+		r.by.Sent(r.seq)
 	}
-	l := r.e.l
+}
+
+func (e *entry) Sent(seq uint64) {
+	l := e.l
 	l.lock()
 	now := l.catchUp()
-	if e := r.open(); e != nil {
+	if e.seq == seq {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.mark = mark{set: true, at: now, sums: l.root.sumsAt(now)}
+		e.more, e.mark = true, mark{set: true, at: now, sums: l.root.sumsAt(now)}
 		for i := range e.path {
 			e.path[i].sums = e.path[i].s.sumsAt(now)
 		}
@@ -53,15 +53,15 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 // LowerIn is [Reservation.Lower] for a limit of another scope that the
 // reservation takes from. It does nothing for a scope that is not on its path.
 func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool {
-	if r.e == nil {
-		return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
-	}
-	l := r.e.l
+	return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
+}
+
+func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost) bool {
+	l := e.l
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	e := r.open()
-	if e == nil || !e.mark.set {
+	if e.seq != seq || !e.mark.set {
 		return false
 	}
 	s, then := &l.root, e.mark.sums
@@ -83,9 +83,9 @@ func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool
 	b.advance(now)
 	var since Cost
 	if !e.mark.young { // else nothing was debited after the first 250 ms
-		since = s.debits.minus(then.debits)
+		since = s.busy.debits.minus(then.debits)
 	}
-	back := s.refunds.minus(then.refunds)
+	back := s.busy.refunds.minus(then.refunds)
 	own = own.bounded()
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
@@ -96,22 +96,25 @@ func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool
 		add(mulSigned(in.in(b.unit), b.w))
 	late := false
 	if b.cfg.ReadAt != ReadAtSending {
-		if b.when == nil {
-			b.when = &instant{}
+		x := b.needsRare()
+		if x.when == nil {
+			x.when = &instant{}
 			if b.cfg.ReadAt == ReadAtAnswer {
-				b.when.late = sureLate
+				x.when.late = sureLate
 			}
 		}
-		late = b.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
+		late = x.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
 	}
 	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
 		level = then
 	}
 	fell := b.lower(level)
-	if fell {
-		b.took = wide{}
-	} else {
-		b.took = b.took.min(level.sub(b.level)) // what was taken below it
+	switch x := b.rare; {
+	case x == nil:
+	case fell:
+		x.took = wide{}
+	default:
+		x.took = x.took.min(level.sub(b.level)) // what was taken below it
 	}
 	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
 		r := reading{
@@ -140,7 +143,7 @@ func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool
 func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
 	upTo := then.debits
 	if e.mark.young {
-		upTo = s.debits
+		upTo = s.busy.debits
 	}
 	c := upTo.minus(then.before)
 	if e.taken >= e.mark.at-settleTime {
@@ -154,17 +157,16 @@ func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
 // [Reservation.Sent]. Where a [Limit.Guard] let a whole burst go with it, the next
 // one may be twice as large. It does nothing without Sent, or after the end.
 func (r Reservation) Passed() {
-	if r.e == nil {
-		if p, ok := r.by.(interface{ Passed(handle uint64) }); ok {
-			p.Passed(r.seq)
-		}
-		return
+	if p, ok := r.by.(interface{ Passed(handle uint64) }); ok {
+		p.Passed(r.seq)
 	}
-	l := r.e.l
+}
+
+func (e *entry) Passed(seq uint64) {
+	l := e.l
 	l.lock()
 	defer l.mu.Unlock()
-	e := r.open()
-	if e == nil || !e.mark.set {
+	if e.seq != seq || !e.mark.set {
 		return
 	}
 	grown := l.root.passed(l, e)
@@ -178,7 +180,7 @@ func (r Reservation) Passed() {
 
 // passed lets the guards of s grow after e. It reports whether one did.
 func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
-	if s.trail == nil {
+	if s.busy.trail == nil {
 		return false
 	}
 	now := l.catchUp()
@@ -200,7 +202,9 @@ func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
 }
 
 // used is what is charged of a unit in all, as settled so far.
-func (s *scope) used(u Unit) int64 { return sums{debits: s.debits, refunds: s.refunds}.used(u) }
+func (s *scope) used(u Unit) int64 {
+	return sums{debits: s.busy.debits, refunds: s.busy.refunds}.used(u)
+}
 
 func (s sums) used(u Unit) int64 {
 	a := s.debits.minus(s.refunds).amounts()
@@ -274,9 +278,9 @@ type sums struct {
 }
 
 func (s *scope) sumsAt(now int64) sums {
-	n := sums{debits: s.debits, refunds: s.refunds}
-	if s.trail != nil {
-		n.before = s.trail.at(now-settleTime, s.debits)
+	n := sums{debits: s.busy.debits, refunds: s.busy.refunds}
+	if s.busy.trail != nil {
+		n.before = s.busy.trail.at(now-settleTime, s.busy.debits)
 	}
 	return n
 }
@@ -351,9 +355,9 @@ func (q *marks) remove(e *entry) {
 // debit, so each mark holds just those of its first 250 ms.
 func (q *marks) settle(l *Limiter) {
 	for e := q.oldest; e != nil && l.last-e.mark.at > settleTime; e = q.oldest {
-		e.mark.sums.debits = l.root.debits
+		e.mark.sums.debits = l.root.busy.debits
 		for i := range e.path {
-			e.path[i].sums.debits = e.path[i].s.debits
+			e.path[i].sums.debits = e.path[i].s.busy.debits
 		}
 		q.remove(e)
 	}

@@ -66,13 +66,13 @@ func (l *Limiter) Snapshot() Snapshot {
 	if l.oldest != nil {
 		root.Oldest = time.Duration(now - l.oldest.joined)
 	}
-	n, limits := len(l.scopes), 0
+	n, limits := l.scopes.n, 0
 	if n == 0 {
 		l.mu.Unlock()
 		return root
 	}
 	scopes := make([]*scope, 0, n)
-	for _, s := range l.scopes {
+	for s := range l.scopes.all() {
 		scopes = append(scopes, s)
 		limits += len(s.limits)
 	}
@@ -121,8 +121,7 @@ func (l *Limiter) Snapshot() Snapshot {
 func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int64) []LimitState {
 	*one = Snapshot{
 		Scope: s.name, Options: s.opt, Waiting: s.waiting(),
-		InFlight: s.open, MaxInFlight: s.opt.MaxInFlight,
-		Served: s.debits.minus(s.refunds),
+		MaxInFlight: s.opt.MaxInFlight, Served: s.served,
 	}
 	if s.pausedUntil > now {
 		one.PausedUntil = l.base.Add(time.Duration(s.pausedUntil))
@@ -134,8 +133,9 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 		}
 	}
 	var asked amounts
-	if s.queue != nil {
-		asked = s.queue.asked.amounts()
+	if b := s.busy; b != nil {
+		one.InFlight, one.Served = b.open, s.served.plus(b.debits).minus(b.refunds)
+		asked = b.asked.amounts()
 	}
 	before := len(states)
 	for i := range s.limits {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
 )
 
 // Three things that go wrong, and a run where nothing does.
@@ -49,5 +51,27 @@ func TestHintsNameTheFault(t *testing.T) {
 				t.Errorf("%s: %q, want %q", c.name, got[i], c.want[i])
 			}
 		}
+	}
+}
+
+// Of limits with one name in two scopes the one is named that takes the longest.
+func TestScopeThatHoldsUpIsNamed(t *testing.T) {
+	at := time.Now()
+	tpm := func(credit int64) []Limit {
+		return []Limit{{Name: "tpm", Unit: "tokens", N: 60_000, Window: time.Minute, Capacity: 10_000, Credit: credit, Waiting: 900}}
+	}
+	scopes := []Scope{{Budget: "b"}, {Budget: "b", Name: "account", Limits: tpm(8000)}, {Budget: "b", Name: "account/model", Limits: tpm(100)}}
+	name, of, wait := slowest(limit.Cost{Requests: 1, Input: 900}, 0, at, scopes)
+	if name != "tpm" || of != "account/model" || wait != 800*time.Millisecond {
+		t.Errorf("%s of %s in %v", name, of, wait)
+	}
+	b := Budget{Series: Series{Name: "b", Waiting: 1}, Scopes: scopes}
+	want := "1 call waits. The next goes in about 800 ms: tpm of account/model has 100 of 10,000 tokens and earns 1,000 a second."
+	if got := why(at, []Budget{b}, []Waiter{{Budget: "b", For: name, Of: of, Expected: wait}}); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	scopes[2].Pause = &Pause{Until: at.Add(5 * time.Second), By: "the provider", Why: "it named a wait of 5s"}
+	if name, _, wait := slowest(limit.Cost{Input: 900}, 0, at, scopes); name != "the end of the pause" || wait != 5*time.Second {
+		t.Errorf("%s in %v", name, wait)
 	}
 }

@@ -52,7 +52,8 @@ type Waiter struct {
 	Since    time.Duration `json:"since"`    // how long it has waited, nanoseconds
 	Requests int64         `json:"requests"` // its cost
 	Tokens   int64         `json:"tokens"`
-	For      string        `json:"for"`      // what it waits for
+	For      string        `json:"for"`      // what it waits for: the name of a limit, or words
+	Of       string        `json:"of"`       // the scope of that limit
 	Expected time.Duration `json:"expected"` // when it goes, from now; about, where tenants or several scopes wait
 }
 
@@ -121,7 +122,7 @@ func (l *line) read(b *budget, now time.Duration, at time.Time, scopes []Scope, 
 			Budget: b.series.name, Tenant: c.name, Scope: c.within, Since: max(0, now-c.queued),
 			Requests: c.cost.Requests, Tokens: c.cost.Input + c.cost.Output,
 		}
-		w.For, w.Expected = slowest(ahead, int64(len(out)), at, scopes)
+		w.For, w.Of, w.Expected = slowest(ahead, int64(len(out)), at, scopes)
 		out = append(out, w)
 	}
 	return out
@@ -129,7 +130,7 @@ func (l *line) read(b *budget, now time.Duration, at time.Time, scopes []Scope, 
 
 // slowest is what holds a call up whose cost, with that of those before it, is
 // ahead.
-func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name string, wait time.Duration) {
+func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name, of string, wait time.Duration) {
 	name = "its turn"
 	for _, s := range scopes {
 		if s.Pause != nil { // named while it lasts, whatever lacks behind it
@@ -152,7 +153,7 @@ func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name
 			if w := time.Duration(min(d, 3e9) * float64(time.Second)); w > wait {
 				wait = w
 				if paused == "its turn" {
-					name = l.Name
+					name, of = l.Name, s.Name
 				}
 			}
 		}
@@ -160,7 +161,7 @@ func slowest(ahead limit.Cost, before int64, at time.Time, scopes []Scope) (name
 			name = "a place in flight"
 		}
 	}
-	return name, wait
+	return name, of, wait
 }
 
 // why says in a sentence or two whether anybody waits, and for what.
@@ -188,12 +189,16 @@ func why(at time.Time, budgets []Budget, line []Waiter) string {
 	for _, b := range budgets {
 		for _, s := range b.Scopes {
 			for _, l := range s.Limits {
-				if b.Name == first.Budget && l.Name == first.For {
+				if b.Name == first.Budget && s.Name == first.Of && l.Name == first.For {
 					has := fmt.Sprintf("has %s of %s %s", Number(l.Credit), Number(l.Capacity), l.Unit)
 					if l.Debt > 0 {
 						has = fmt.Sprintf("is %s %s in debt", Number(l.Debt), l.Unit)
 					}
-					return text + fmt.Sprintf("The next goes in about %s: %s %s and earns %s a second.", Short(first.Expected), l.Name, has, rate(l.PerSecond()))
+					name := l.Name
+					if s.Name != "" {
+						name += " of " + s.Name
+					}
+					return text + fmt.Sprintf("The next goes in about %s: %s %s and earns %s a second.", Short(first.Expected), name, has, rate(l.PerSecond()))
 				}
 			}
 		}

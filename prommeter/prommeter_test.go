@@ -71,8 +71,6 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 		`tripmeter_pauses_total{budget="box",by="provider"} 0`,
 		`tripmeter_wait_seconds_count{budget="box"} 0`,
 		`tripmeter_waiting{budget="box",scope=""} 0`,
-		`tripmeter_debt{budget="box",limit="tokens per minute",scope="",unit="tokens"} 0`,
-		`tripmeter_credit{budget="box",limit="requests per minute",scope="",unit="requests"} 1`,
 		`tripmeter_headroom_known{budget="box",unit="tokens"} 0`,
 		`tripmeter_tenant_calls_total{tenant="(rest)"} 0`,
 	} {

@@ -101,8 +101,8 @@ func (l *Limiter) build() *call {
 		}
 	}
 	taken, most := 0, l.o.Batch
-	if l.waiting > 0 { // one who joins the line costs some four times as much
-		most = (most + 3) / 4
+	if l.waiting > 0 { // one who joins the line costs some eight times as much
+		most = (most + 7) / 8
 	}
 	for _, w := range l.pending {
 		if len(c.asks) == most {
@@ -148,7 +148,7 @@ func (l *Limiter) build() *call {
 	w.num(int64(len(l.line) + len(l.left)))
 	w.num(steps)
 	w.str(l.config)
-	w.flag(c.query != nil)
+	w.flag(c.query != nil || slices.ContainsFunc(c.scopes, func(s *scope) bool { return s.told != l.epoch }))
 	w.num(l.gen)
 	c.bye = l.closed && len(l.ends)+len(l.cancels)+len(l.controls) == 0
 	w.flag(c.bye)
@@ -566,7 +566,7 @@ func (l *Limiter) apply(c *call, s string) error {
 	learn := r.num()
 	for _, s := range c.scopes {
 		if r.num() == 0 {
-			s.there = false
+			s.there, s.told = false, epoch // nothing to be told of
 			continue
 		}
 		s.there = true
@@ -578,6 +578,7 @@ func (l *Limiter) apply(c *call, s string) error {
 			s.sums.refunds[k] = r.num()
 		}
 		if full {
+			s.told = epoch
 			s.open = int(r.num())
 			s.limits = s.limits[:0]
 			for n := r.num(); n > 0 && r.err == nil; n-- {

@@ -48,13 +48,13 @@ func TestAFailoverLosesAtMostTheDelay(t *testing.T) {
 				t.Cleanup(func() { c.Close() })
 				l := goredis.New(c)
 				if sync {
-					l = goredis.Synced(c, 1, 200*time.Millisecond)
+					l = goredis.Synced(c, 1, 800*time.Millisecond)
 				}
 				return &l
 			}
 			f.now.Store(via(master.Addr, synced))
 			var gaps atomic.Int64
-			l := open(t, redislimit.Options{Runner: f, Limits: []limit.Limit{{Name: "requests", Rate: limit.PerDay(1_000_000_000), Burst: 1_000_000_000}},
+			l := open(t, redislimit.Options{Runner: f, Timeout: time.Second, Limits: []limit.Limit{{Name: "requests", Rate: limit.PerDay(1_000_000_000), Burst: 1_000_000_000}},
 				Trace: redislimit.Trace{Gap: func(redislimit.State) { gaps.Add(1) }}})
 			var acknowledged atomic.Int64
 			ctx, stop := context.WithCancel(context.Background())
@@ -82,7 +82,7 @@ func TestAFailoverLosesAtMostTheDelay(t *testing.T) {
 			all.Wait()
 			replica.Must(t, "REPLICAOF", "NO", "ONE")
 			f.now.Store(via(replica.Addr, false))
-			eventually(t, 5*time.Second, "it is back", func() bool {
+			eventually(t, 15*time.Second, "it is back", func() bool {
 				return !l.State().Away && l.State().Err == nil && l.Snapshot().Served.Requests > 0
 			})
 			kept := l.Snapshot().Served.Requests

@@ -1140,7 +1140,7 @@ if root[WAITN] > 0 then
     local l = s and (cut == #key and s[GATE] or M.find(s, string.sub(key, cut + 1)))
     if l then
       touch(s)
-      M.schedule(s, l)
+      dirty[s] = true
     else
       call('ZREM', pre .. 'd', key)
     end

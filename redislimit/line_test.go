@@ -61,7 +61,7 @@ func TestTurnsAreInOrderOverAllProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
-	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(100), 10, true)})
+	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(100), 10, true), Timeout: patient, MemberTTL: 5 * patient})
 	m[0].PauseScope("", limit.Pause{For: time.Hour})
 	var line []*turn
 	for i := range 24 {
@@ -306,7 +306,7 @@ func TestTenantsShareFairlyOverProcesses(t *testing.T) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	const rate = 3000
-	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(rate), 200, true)})
+	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(rate), 200, true), Timeout: patient, MemberTTL: 5 * patient})
 	sizes := map[string]int64{"small": 10, "middle": 40, "large": 200}
 	var mu sync.Mutex
 	served := map[string]float64{}
@@ -369,7 +369,7 @@ func TestWeightsAndClasses(t *testing.T) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
-		Limits: tokenLimit(limit.PerSecond(2000), 20, true),
+		Limits: tokenLimit(limit.PerSecond(2000), 20, true), Timeout: patient, MemberTTL: 5 * patient,
 		Open: func(scope string) (limit.ScopeOptions, []limit.Limit) {
 			return limit.ScopeOptions{Weight: map[string]int{"one": 1, "two": 2, "four": 4}[scope]}, nil
 		}})

@@ -32,7 +32,8 @@ type Options struct {
 	// Open says how a scope other than the root begins: when its name is first
 	// used, and again after the store has dropped it. The store drops a scope that
 	// is full, unpaused and without a caller for an hour. Open must give the same
-	// answer in every process. Nil means without limits.
+	// answer in every process. It is called with a lock held: it must be quick, and
+	// not use the limiter. Nil means without limits.
 	Open func(scope string) (limit.ScopeOptions, []limit.Limit)
 
 	// Away says what happens when the store does not answer. The zero value is

@@ -22,7 +22,7 @@ func TestPromises(t *testing.T) {
 			var n atomic.Int64
 			limittest.Run(t, func(t *testing.T, o limit.Options) limit.Ledger {
 				return open(t, redislimit.Options{Name: fmt.Sprint(name, n.Add(1)), Runner: runner,
-					Limits: o.Limits, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Open: o.Open})
+					Limits: o.Limits, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait, Open: o.Open, Timeout: patient, MemberTTL: 5 * patient})
 			}, limittest.WallTime(60*time.Millisecond))
 		})
 	}

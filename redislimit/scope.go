@@ -17,6 +17,7 @@ type scope struct {
 	sums   sums // as last told
 	limits []known
 	open   int   // MaxInFlight, as last told
+	told   int64 // the epoch of the limits when they were
 	paused int64 // until when, as last told, microseconds of the store
 
 	call int64 // the last call that named it, and its place there
@@ -76,7 +77,7 @@ func (l *Limiter) scopeOf(name string) *scope {
 	if s != nil {
 		return s
 	}
-	s = &scope{name: name}
+	s = &scope{name: name, told: -1}
 	if l.o.Open != nil && name != "" {
 		o, limits := l.o.Open(name)
 		d := &definition{options: o}

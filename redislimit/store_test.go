@@ -521,7 +521,7 @@ func TestAProgramThatEndsInPeaceLeavesNoGap(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaGoRedis(t, server.Addr)
-	o := redislimit.Options{Runner: runner, Limits: tokenLimit(limit.PerDay(1), 100, false), Timeout: 50 * time.Millisecond, MemberTTL: 200 * time.Millisecond}
+	o := redislimit.Options{Runner: runner, Limits: tokenLimit(limit.PerDay(1), 100, false), MemberTTL: 600 * time.Millisecond}
 	l := open(t, o)
 	take(t, l, limit.Ask{Cost: tokens(10)})
 	take(t, l, limit.Ask{Cost: tokens(20)}).Settle(tokens(5))
@@ -531,7 +531,7 @@ func TestAProgramThatEndsInPeaceLeavesNoGap(t *testing.T) {
 	if _, err := l.TryAdmit(limit.Ask{}); !errors.Is(err, redislimit.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(1200 * time.Millisecond)
 	l = open(t, o)
 	if c := credit(t, l, "tokens"); c != 85 {
 		t.Errorf("credit %d, of 100 less 15", c)
@@ -541,5 +541,52 @@ func TestAProgramThatEndsInPeaceLeavesNoGap(t *testing.T) {
 	}
 	if s := l.Snapshot(); s.InFlight != 0 {
 		t.Errorf("%d in flight", s.InFlight)
+	}
+}
+
+// The share is of every scope: its limits, configured here or learned by another
+// process, its places and its pause.
+func TestTheShareIsOfEveryScope(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	runner := viaGoRedis(t, server.Addr)
+	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
+		Open: func(scope string) (limit.ScopeOptions, []limit.Limit) {
+			if scope == "model" {
+				return limit.ScopeOptions{MaxInFlight: 4}, tokenLimit(limit.PerHour(1000), 1000, false)
+			}
+			return limit.ScopeOptions{}, nil
+		}})
+	if err := m[1].SetScopeLimit("account", limit.Limit{Name: "learned", Rate: limit.PerHour(60), Burst: 60}); err != nil {
+		t.Fatal(err)
+	}
+	m[1].PauseScope("held", limit.Pause{For: time.Hour})
+	for _, scope := range []string{"model", "account"} {
+		take(t, m[0], limit.Ask{Scopes: []string{scope}}).Return()
+	}
+	if _, err := m[0].TryAdmit(limit.Ask{Scopes: []string{"held"}}); !errors.Is(err, limit.ErrLimited) {
+		t.Fatal(err)
+	}
+	server.Freeze()
+	defer server.Thaw()
+	eventually(t, 3*time.Second, "it is away", func() bool { return m[0].State().Away })
+
+	var e *limit.Error
+	_, err := m[0].TryAdmit(limit.Ask{Cost: tokens(1), Scopes: []string{"model"}})
+	if !errors.As(err, &e) || e.Scope != "model" || e.Wait < 7*time.Second || e.Wait > 7300*time.Millisecond { // 1 of 500 an hour
+		t.Errorf("a token of the share: %v", err)
+	}
+	for range 2 {
+		take(t, m[0], limit.Ask{Scopes: []string{"model"}})
+	}
+	if _, err := m[0].TryAdmit(limit.Ask{Scopes: []string{"model"}}); !errors.As(err, &e) || e.Dimension != "in-flight" || e.Capacity != 2 {
+		t.Errorf("a third place of half of four: %v", err)
+	}
+	_, err = m[0].TryAdmit(limit.Ask{Cost: requests(1), Scopes: []string{"account"}})
+	if !errors.As(err, &e) || e.Scope != "account" || e.Wait < 115*time.Second || e.Wait > 120*time.Second { // 1 of 30 an hour
+		t.Errorf("a request under what the other process learned: %v", err)
+	}
+	if _, err := m[0].TryAdmit(limit.Ask{Scopes: []string{"held"}}); !errors.As(err, &e) || e.Dimension != "pause" {
+		t.Errorf("in a pause that is known: %v", err)
 	}
 }

@@ -22,6 +22,13 @@ type Options struct {
 	// 0 means DefaultAttempts; 1 means no retry.
 	Attempts int
 
+	// RateLimitFor bounds a call that is refused for its rate by time instead of
+	// attempts, from its first such refusal on: it was too fast, nothing failed, and
+	// it can go when there is room. Such refusals then do not count as attempts.
+	// Other failures keep theirs, and a call with one attempt has only that. 0 means
+	// that they count.
+	RateLimitFor time.Duration
+
 	// MinBackoff and MaxBackoff bound the wait when the server orders none.
 	// 0 means DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
@@ -84,17 +91,19 @@ type Options struct {
 func (o Options) withDefaults() (Options, error) {
 	for _, f := range []struct {
 		name  string
-		value int64
+		value any
+		below bool // zero
 	}{
-		{"Attempts", int64(o.Attempts)},
-		{"MinBackoff", int64(o.MinBackoff)},
-		{"MaxBackoff", int64(o.MaxBackoff)},
-		{"MaxRetryAfter", int64(o.MaxRetryAfter)},
-		{"MaxElapsed", int64(o.MaxElapsed)},
-		{"MaxBuffer", o.MaxBuffer},
+		{"Attempts", o.Attempts, o.Attempts < 0},
+		{"MinBackoff", o.MinBackoff, o.MinBackoff < 0},
+		{"MaxBackoff", o.MaxBackoff, o.MaxBackoff < 0},
+		{"MaxRetryAfter", o.MaxRetryAfter, o.MaxRetryAfter < 0},
+		{"MaxElapsed", o.MaxElapsed, o.MaxElapsed < 0},
+		{"RateLimitFor", o.RateLimitFor, o.RateLimitFor < 0},
+		{"MaxBuffer", o.MaxBuffer, o.MaxBuffer < 0},
 	} {
-		if f.value < 0 {
-			return o, fmt.Errorf("retry: Options.%s is %d; it must be zero (unset) or more", f.name, f.value)
+		if f.below {
+			return o, fmt.Errorf("retry: Options.%s is %v; it must be zero (unset) or more", f.name, f.value)
 		}
 	}
 	if o.MinBackoff > 0 && o.MaxBackoff > 0 && o.MinBackoff > o.MaxBackoff {

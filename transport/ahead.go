@@ -115,6 +115,7 @@ func (a *ahead) fill(most int64) {
 		p := recover()
 		a.mu.Lock()
 		a.stopped, a.panicked = true, p
+		a.forget()
 		a.moved.Broadcast()
 		a.mu.Unlock()
 	}()

@@ -51,11 +51,21 @@
 // closed: those without a body, and those with an Idempotency-Key. It reports no
 // such replay, so that both are charged as one.
 //
-// # Several Transports
+// A call that stands in net/http's own line for a connection when a pause begins
+// leaves when it has one, within the pause. That line forms if the base has
+// MaxConnsPerHost. Set [Options.MaxInFlight] to no more than that: then calls wait
+// here instead.
 //
-// A Transport has one budget, for one provider. Make one for each tenant, or for
-// each model where the provider limits them apart. Let several share a budget
-// through [Options.Budget]. Layers above that retry on their own (the official
-// SDKs do) come in as new requests and are charged as such: switch one of the two
-// off.
+// # One client for everything
+//
+// A call takes from its account (a host and a credential), from its model, and
+// from its tenant, in one decision. What answers teach belongs to the model that
+// they are of, and limits in [Options] are those of each account. Those who wait
+// for the same limit share it fairly, by tenant and weight, in tokens, and
+// interactive calls go before batch calls. [WithTenant], [WithClass] and
+// [FailFast] say it for the calls of a context.
+//
+// Let several Transports share a budget through [Options.Budget]. Layers above
+// that retry on their own (the official SDKs do) come in as new requests and are
+// charged as such: switch one of the two off.
 package transport

@@ -60,7 +60,7 @@ func (e *Error) parts() string {
 // advice says what to do next.
 func advice(e *limit.Error, c limit.Cost) string {
 	if e.By != "" && e.Reason != limit.ErrTooLarge {
-		return "everybody waits; Transport.Resume ends that"
+		return fmt.Sprintf("%s asked for a pause (%s), and all who take from it wait; use another model or key, or Transport.Resume", e.By, e.Why)
 	}
 	switch e.Reason {
 	case limit.ErrTooLarge:

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/headers"
@@ -23,7 +24,7 @@ func CountParsedHeaders() (n *int, stop func()) {
 func Know(t *Transport, req *http.Request) {
 	var c budget.Call
 	c.Open(t.path(req, ""), nil, nil, 1)
-	c.Forecast()
+	c.Forecast(time.Now())
 }
 
 // LegalSteps lists the states of a call, by name, and those that may follow each.
@@ -36,4 +37,16 @@ func LegalSteps() map[string][]string {
 		}
 	}
 	return legal
+}
+
+// ForTenant is the request as it comes for a tenant.
+func ForTenant(req *http.Request, name string) *http.Request {
+	return req.WithContext(WithTenant(req.Context(), name))
+}
+
+// ReadAhead is how many bytes of memory bodies that were read ahead hold.
+func ReadAhead() int64 {
+	memory.mu.Lock()
+	defer memory.mu.Unlock()
+	return memory.used
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/internal/neterr"
 	"github.com/tripmeter/tripmeter/internal/refusal"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -37,7 +38,9 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}()
 	if err != nil {
-		c.wire.failed(err)
+		if c.wire.failed(err); neterr.TooMuch(err) {
+			c.books.Overloaded(time.Now(), 0, false)
+		}
 	}
 	left := nothingLeft
 	switch {

@@ -23,9 +23,11 @@ type Options struct {
 	Base http.RoundTripper
 
 	// Requests and tokens allowed a minute and a day, and input and output
-	// tokens apart where the provider limits them apart. A limit set here is a
-	// ceiling: headers may lower it, nothing raises it. Unset limits are
-	// learned from headers, from the first answer on.
+	// tokens apart where the provider limits them apart. They bound all that
+	// passes to one account together, whatever its models; each host and each
+	// credential is an account. A limit set here is a ceiling: headers may lower
+	// it, nothing raises it. Unset limits are learned from headers, from the first
+	// answer on, for each model.
 	RPM, RPD, TPM, TPD, InputTPM, OutputTPM int64
 
 	// Limits are further limits, of any window.
@@ -47,6 +49,38 @@ type Options struct {
 	// MaxWait is the longest a call waits in the line.
 	MaxWait time.Duration
 
+	// Models are limits of models, beside those of the account above.
+	Models []ModelOptions
+
+	// Account names the account that a request is charged to, by which limits are
+	// told apart within a host; "" leaves it to the credential. Set it where
+	// several keys share one account, or one key several. It is shown: it must be
+	// no secret. Nil leaves all to the credential.
+	Account func(*http.Request) string
+
+	// TenantOf names the tenant for whom a request is sent; "" is the common
+	// tenant. Those who wait for the same limit share it fairly by tenant, in
+	// tokens. The name is shown: for a name made of a token use
+	// [budget.Budget.Hash]. [WithTenant] and [Transport.Tenant] count before it.
+	TenantOf func(*http.Request) string
+
+	// Tenants says what a tenant may have that [Transport.SetTenant] has not
+	// named. It may be called by several goroutines, again for a tenant that was
+	// idle. Options that cannot be are those of the zero TenantOptions. Nil is the
+	// zero TenantOptions.
+	Tenants func(name string) TenantOptions
+
+	// ClassOf is the priority of a request: [limit.Batch] gives way to
+	// [limit.Interactive], the zero Class. [WithClass] counts before it.
+	ClassOf func(*http.Request) limit.Class
+
+	// BatchFloor is the share of each limit, in per cent, that calls of the class
+	// Batch get while interactive ones wait; 0 is 10.
+	BatchFloor int
+
+	// FailFast: no call waits in the line. One that would have to is refused with
+	// an [*Error] that says how long. [FailFast] does so for the calls of a context.
+	FailFast bool
 	// MaxPause is the longest wait of a provider that holds everybody; 0 is 24 hours,
 	// the longest window that providers reset. A longer one may be a mistake. After
 	// MaxPause one call goes at a time while that wait lasts, and the first that is
@@ -59,7 +93,7 @@ type Options struct {
 	Budget *budget.Budget
 
 	// Provider says how the provider limits and charges. Unset, it is found by
-	// the host of the first request; a Transport speaks to one provider.
+	// the host of each request. Set, it is that of every host.
 	Provider profile.Profile
 
 	// Charge overrides when the profile's provider takes what a call costs; nil
@@ -78,6 +112,8 @@ type Options struct {
 	MaxBody int64
 
 	// Attempts is how often a call may go out, the first included; 0 is 3.
+	// With Retry.RateLimitFor, refusals for the rate do not count: they are bounded
+	// by time, and each time the call waits in line again.
 	Attempts int
 
 	// Retry is the rest of what is tried again, and when. Its own Attempts must be
@@ -144,6 +180,7 @@ func (o *Options) numbers() []number {
 		{"InputTPM", o.InputTPM, false}, {"OutputTPM", o.OutputTPM, false},
 		{"Burst", int64(o.Burst), true}, {"MaxBody", o.MaxBody, false}, {"Attempts", int64(o.Attempts), false},
 		{"MaxInFlight", int64(o.MaxInFlight), false}, {"MaxQueue", int64(o.MaxQueue), false}, {"MaxWait", int64(o.MaxWait), true},
+		{"BatchFloor", int64(o.BatchFloor), false},
 		{"MaxPause", int64(o.MaxPause), true},
 	}
 }
@@ -155,8 +192,15 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
-		len(o.Limits) > 0 || o.Burst|o.MaxWait|o.MaxPause != 0 || o.MaxInFlight|o.MaxQueue != 0) {
+		len(o.Limits)+len(o.Models) > 0 || o.Burst|o.MaxWait|o.MaxPause != 0 || o.MaxInFlight|o.MaxQueue|o.BatchFloor != 0 || o.Tenants != nil) {
 		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
+	}
+	for i, m := range o.Models {
+		for _, n := range []int64{m.RPM, m.RPD, m.TPM, m.TPD, m.InputTPM, m.OutputTPM} {
+			if n < 0 {
+				return &ConfigError{fmt.Sprintf("Models[%d]", i), n, "must not be negative; zero is unset"}
+			}
+		}
 	}
 	if o.Retry.Attempts != 0 {
 		return &ConfigError{"Retry.Attempts", o.Retry.Attempts, "set Options.Attempts instead"}
@@ -191,11 +235,23 @@ func (o *Options) charging(p profile.Profile) profile.Profile {
 
 // budget is what the options say of the budget.
 func (o *Options) budget() budget.Options {
-	return budget.Options{
+	b := budget.Options{
 		Limits: o.limits(), Burst: o.Burst, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
-		MaxPause: o.MaxPause,
-		Profile:  o.Provider,
+		MaxPause: o.MaxPause, Floor: o.BatchFloor, Profile: o.Provider,
 	}
+	for _, m := range o.Models {
+		b.Models = append(b.Models, m.budget())
+	}
+	if of := o.Tenants; of != nil {
+		b.Tenants = func(name string) budget.Tenant {
+			t := of(name)
+			if t.check() != nil {
+				t = TenantOptions{}
+			}
+			return t.budget()
+		}
+	}
+	return b
 }
 
 // limits are those that the options set.

@@ -13,9 +13,10 @@ import (
 	"github.com/tripmeter/tripmeter/retry"
 )
 
-// A Transport keeps the requests that pass through it within a provider's
-// limits; the package comment tells how. Make one with [New] and share it: it
-// has one budget. It may be used by any number of goroutines, and holds no
+// A Transport keeps the requests that pass through it within the limits of the
+// providers that they go to; the package comment says how. Make one with [New] and
+// share it: it has one budget, in which each account, model and tenant has its
+// own. It may be used by any number of goroutines, and holds no
 // goroutine of its own.
 type Transport struct {
 	o      Options
@@ -57,7 +58,11 @@ func New(o Options) (*Transport, error) {
 // path returns what a request takes from. The profile of its account is found by
 // the host, unless it was set.
 func (t *Transport) path(req *http.Request, model string) *budget.Path {
-	p := t.budget.Path(address(req, model))
+	a := address(req, model)
+	if f := t.o.Account; f != nil {
+		a.Account = f(req)
+	}
+	p := t.budget.Path(a)
 	if !p.Adopted() {
 		pr := t.o.Provider
 		if pr.Name == "" {
@@ -73,6 +78,12 @@ func (t *Transport) path(req *http.Request, model string) *budget.Path {
 // body ends, at the first of EOF, Close, an error and the end of its context. An
 // error for a request that was not sent is an [*Error].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.roundTrip(req, "")
+}
+
+// roundTrip is RoundTrip for the tenant of a scope, "" for the one that the request
+// names.
+func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response, error) {
 	body := req.Body
 	defer func() { // on every way out before it is sent, also by a panic of a hook
 		if body != nil {
@@ -102,6 +113,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.creates = e.Creates
 	r, requests := seen.price(e)
 	c.books.Open(p, (*observer)(c), r, requests)
+	c.books.For(t.who(req, tenant))
 	waited, err := t.acquire(c)
 	if err != nil {
 		return nil, err
@@ -148,7 +160,7 @@ func (t *Transport) acquire(c *call) (waited time.Duration, err error) {
 // may not go, the retry layer returns the last response.
 func (t *Transport) admit(ctx context.Context, e retry.Event) error {
 	c := callFrom(e.Request.Context())
-	if err := c.books.AdmitAgain(ctx); err != nil {
+	if err := c.books.AdmitAgain(ctx, time.Now()); err != nil {
 		return t.notSent(c, err)
 	}
 	c.step(admitted)
@@ -205,7 +217,13 @@ func temporary(status int) bool {
 // CloseIdleConnections closes the idle connections of the base, if it can.
 func (t *Transport) CloseIdleConnections() { closeIdleConnections(t.base) }
 
-// Snapshot is the state of the budget now, for people and metrics.
+// Snapshot is the state of the budget now, for people and metrics: what all share,
+// and in its Scopes the accounts, models and tenants. Their names are
+//
+//	api.openai.com                       an account without a credential
+//	api.openai.com#3f2a9b1c0d4e          one with a credential, by a keyed hash
+//	api.openai.com#3f2a9b1c0d4e/gpt-4o   a model of it
+//	@name                                a tenant
 func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
 
 // Resume ends every pause of the budget now, whoever asked for it. It is the way out

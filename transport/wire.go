@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tripmeter/tripmeter/internal/neterr"
@@ -16,10 +17,21 @@ import (
 //
 // The hooks are made when net/http asks for them. A base in memory never does.
 type wire struct {
-	state     atomic.Uint32
-	undialled bool // the attempt's error says that nothing left
-	hooks     atomic.Pointer[httptrace.ClientTrace]
-	slot      limit.Reservation // of the attempt
+	undialled   bool // the attempt's error says that nothing left
+	unprocessed bool // the server says that it has taken in nothing
+
+	mu   sync.Mutex // guards below: a base may ask on goroutines of its own
+	slot limit.Reservation
+	seen *connection // nil until the base asks for the hooks
+}
+
+// A connection is what the hooks of one attempt have seen. Each attempt has its
+// own: a base that hedges may get a second connection when the next attempt is
+// under way already.
+type connection struct {
+	state atomic.Uint32
+	slot  limit.Reservation
+	hooks httptrace.ClientTrace
 }
 
 const (
@@ -32,20 +44,31 @@ const (
 // connection: while one is made, others overtake, and the balance that the
 // provider shows is of the time when the request came.
 func (w *wire) begin(slot limit.Reservation) {
-	w.state.Store(idle)
-	w.slot, w.undialled = slot, false
+	w.undialled, w.unprocessed = false, false
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slot, w.seen = slot, nil
 }
 
 // failed notes the error that the attempt ended with.
-func (w *wire) failed(err error) { w.undialled = neterr.Unsent(err) }
+func (w *wire) failed(err error) {
+	w.undialled, w.unprocessed = neterr.Unsent(err), neterr.Unprocessed(err)
+}
 
-// unsent reports whether nothing of the attempt can have left.
+// unsent reports whether nothing of the attempt can have been taken in.
 func (w *wire) unsent() bool {
-	switch w.state.Load() {
-	case dialing:
+	if w.unprocessed {
 		return true
-	case connected:
-		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen != nil {
+		switch w.seen.state.Load() {
+		case dialing:
+			return true
+		case connected:
+			return false
+		}
 	}
 	return w.undialled
 }
@@ -54,23 +77,22 @@ func (w *wire) unsent() bool {
 // Once connected, an attempt stays so: net/http may dial again to replay a
 // request on a connection that was closed under it.
 func (w *wire) trace(ctx context.Context) *httptrace.ClientTrace {
-	if h := w.hooks.Load(); h != nil {
-		return h
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen != nil {
+		return &w.seen.hooks
 	}
-	h := &httptrace.ClientTrace{
-		GetConn: func(string) { w.state.CompareAndSwap(idle, dialing) },
-		GotConn: func(httptrace.GotConnInfo) {
-			w.state.Store(connected)
-			w.slot.Sent()
-		},
+	c := &connection{slot: w.slot}
+	c.hooks.GetConn = func(string) { c.state.CompareAndSwap(idle, dialing) }
+	c.hooks.GotConn = func(httptrace.GotConnInfo) {
+		c.state.Store(connected)
+		c.slot.Sent()
 	}
 	if httptrace.ContextClientTrace(ctx) != nil {
-		httptrace.WithClientTrace(ctx, h) // adds the caller's own hooks to h
+		httptrace.WithClientTrace(ctx, &c.hooks) // adds the caller's own hooks
 	}
-	if !w.hooks.CompareAndSwap(nil, h) {
-		return w.hooks.Load()
-	}
-	return h
+	w.seen = c
+	return &c.hooks
 }
 
 // traceKey is the key by which httptrace finds its hooks in a context. It is not

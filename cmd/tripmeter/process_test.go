@@ -63,7 +63,10 @@ type counting struct {
 }
 
 func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	b, _ := io.ReadAll(r.Body)
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client was killed while it sent
+	}
 	_, id, _ := strings.Cut(string(b), "id ")
 	id, _, _ = strings.Cut(id, ".")
 	c.mu.Lock()

@@ -182,7 +182,7 @@ func (p *page) says(words string) {
 func TestIdlePageSaysSo(t *testing.T) {
 	b := start(t)
 	idle := ample
-	idle.workers = 0
+	idle.workers, idle.crowd = 0, 1 // limits show with the first call
 	s := idle.start(t)
 	p := b.open(t, 1280, 800, false, false)
 	p.load(s)
@@ -212,7 +212,7 @@ func TestPauseShowsItsReason(t *testing.T) {
 	p := b.open(t, 1280, 800, false, false)
 	p.load(s)
 	s.pause()
-	p.says("openai is paused for")
+	p.says("is paused for")
 	p.until("document.querySelector('#scopes .paused') !== null && document.querySelector('#happened li') !== null")
 	p.quiet(s)
 }
@@ -302,6 +302,7 @@ func TestLostConnectionShows(t *testing.T) {
 
 var (
 	screenshots = flag.String("screenshots", "", "take the pictures of the docs into that folder; takes two minutes")
+	only        = flag.String("only", "", "of the pictures, take only the one of that name")
 	span        = flag.Duration("span", 90*time.Second, "how long the load runs before a picture")
 )
 
@@ -367,7 +368,7 @@ func TestScreenshots(t *testing.T) {
 		phone, dark   bool
 		pause         bool
 	}{
-		{"idle", func() play { p := ample; p.workers = 0; return p }(), 1200, 0, false, false, false},
+		{"idle", func() play { p := ample; p.workers, p.crowd = 0, 1; return p }(), 1200, 0, false, false, false},
 		{"room", ample, 1200, 0, false, false, false},
 		{"load", busy, 1200, 0, false, false, false},
 		{"dark", busy, 1200, 0, false, true, false},
@@ -377,6 +378,9 @@ func TestScreenshots(t *testing.T) {
 		{"top", busy, 1200, 720, false, false, false},
 		{"phone", busy, 375, 0, true, false, false},
 	} {
+		if *only != "" && *only != c.name {
+			continue
+		}
 		s := c.play.start(t)
 		p := b.open(t, c.width, 800, c.phone, c.dark)
 		p.load(s)

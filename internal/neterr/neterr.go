@@ -43,6 +43,18 @@ func Unsent(err error) bool {
 	return holds(text, neverSent) || strings.Contains(text, "net/http: TLS handshake timeout")
 }
 
+// Unprocessed reports whether err proves that the server has taken in nothing of the
+// request, although some of it left: RFC 9113, sections 6.8 and 8.7. net/http sends
+// such a request again by itself where it can.
+func Unprocessed(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "REFUSED_STREAM") || strings.Contains(text, "http2: Transport received Server's graceful shutdown GOAWAY")
+}
+
+// TooMuch reports whether err says that the server is asked too much of: an HTTP/2
+// stream or connection that ends with ENHANCE_YOUR_CALM (RFC 9113, section 7).
+func TooMuch(err error) bool { return strings.Contains(err.Error(), "ENHANCE_YOUR_CALM") }
+
 // neverSent are the errors by which net/http refuses a request before it looks
 // for a connection (Transport.roundTrip).
 var neverSent = []string{

@@ -1,33 +1,34 @@
 // Package meter is the command's one view of tripmeter's Transport: limits by
-// model in, an [http.RoundTripper] and its state out.
+// model and tenant in, an [http.RoundTripper] and its state out.
 //
 // The promise: calls of models with limits of their own never wait for each
 // other's limits. Where no limit is configured, each model learns its own from
-// its answers' headers.
+// its answers' headers. Under a limit that they share, tenants wait by weight.
 //
-// The refusal: at most [MaxModels] models have a budget of their own; all others
-// share one, so that made-up names cannot take the memory.
+// The refusal: limits of a tenant hold for all models without limits of their
+// own together, and once more for each model that has some.
 package meter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
+	seen "github.com/tripmeter/tripmeter/meter"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
 )
-
-// MaxModels is how many models have a budget of their own.
-const MaxModels = 256
 
 // Limits are what a provider allows a minute. Zero is learned.
 type Limits struct {
@@ -36,10 +37,13 @@ type Limits struct {
 
 // Config is how a Meter is made. Zero fields are the Transport's defaults.
 type Config struct {
-	Base     http.RoundTripper
-	Limits   Limits            // of all models that Models does not name, together
-	Models   map[string]Limits // of each of these models
-	Provider string            // name of a profile; "" is found by host
+	Base   http.RoundTripper
+	Limits Limits            // of all models that Models does not name, together
+	Models map[string]Limits // of each of these models
+	// Together: Limits bound the calls of all keys together, not those of each.
+	Together bool
+	Tenants  map[string]Tenant
+	Provider string // name of a profile; "" is found by host
 	Charge   string
 	Burst    time.Duration
 	InFlight int
@@ -54,6 +58,25 @@ type Config struct {
 	// StartEmpty begins with no credit: another Meter may have spent it.
 	StartEmpty bool
 	Hooks      Hooks
+
+	// Name is what State and Seen call the budget.
+	Name string
+	// Seen, if set, counts what the calls do. Hidden keeps the state of the budget
+	// out of it, for budgets that cannot have a name.
+	Seen   *seen.Meter
+	Hidden bool
+
+	// Store, if set, makes a ledger that other processes share, by a name that is
+	// the same in all. Secret is then the key of the hash by which the keys of
+	// callers are told apart; it must be the same in all too.
+	Store  func(name string, o limit.Options) (limit.Ledger, error)
+	Secret []byte
+}
+
+// A Tenant is a flow of calls that waits in turn with others.
+type Tenant struct {
+	Weight int    // share of a limit that others wait for too; zero is 1
+	Limits Limits // its own; zero is none
 }
 
 // Hooks are called as the Transport's are. Each may be nil.
@@ -84,6 +107,7 @@ type Meter struct {
 
 	mu     sync.Mutex
 	models map[string]*transport.Transport
+	stops  []func() // of Seen, and of the ledgers of Store
 }
 
 // New makes a Meter. The error names the field or the flag that is wrong.
@@ -140,9 +164,9 @@ func (m *Meter) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // scope is whose budget a model takes from: its own if it has limits of its
-// own or nothing is configured, else the common one, "".
+// own, else the common one, "", in which each model still learns its own.
 func (m *Meter) scope(model string) string {
-	if _, own := m.c.Models[model]; own || m.c.Limits == (Limits{}) {
+	if _, own := m.c.Models[model]; own {
 		return model
 	}
 	return ""
@@ -157,9 +181,6 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 	limits, own := m.c.Models[scope]
 	if !own {
 		limits = m.c.Limits
-	}
-	if len(m.models) >= MaxModels && !own {
-		return m.models[""], nil
 	}
 	var charge *estimate.Charge
 	if m.c.Charge != "" {
@@ -176,20 +197,155 @@ func (m *Meter) open(scope string) (*transport.Transport, error) {
 		}
 		p.StartEmpty = true
 	}
+	b, err := m.budget(scope, limits, p)
+	if err != nil {
+		return nil, err
+	}
 	h := m.c.Hooks
 	t, err := transport.New(transport.Options{
-		Base: m.c.Base, Provider: p, Charge: charge, Burst: m.c.Burst,
-		RPM: limits.RPM, TPM: limits.TPM, InputTPM: limits.InputTPM, OutputTPM: limits.OutputTPM,
-		MaxInFlight: m.c.InFlight, MaxQueue: m.c.MaxQueue, MaxWait: m.c.MaxWait, Attempts: m.c.Attempts,
+		Base: m.c.Base, Provider: p, Charge: charge, Budget: b, Attempts: m.c.Attempts,
 		Retry:          retry.Options{MaxRetryAfter: m.c.MaxRetryAfter},
 		StopSDKRetries: m.c.StopSDKRetries,
-		Trace:          h.trace(),
+		Trace:          m.trace(h),
 	})
 	if err != nil {
 		return nil, err
 	}
+	if m.c.Seen != nil && !m.c.Hidden {
+		m.stops = append(m.stops, m.c.Seen.Watch(m.name(scope), t))
+	}
 	m.models[scope] = t
 	return t, nil
+}
+
+// budget makes a budget whose line knows tenants.
+func (m *Meter) budget(scope string, l Limits, p profile.Profile) (*budget.Budget, error) {
+	limits := l.limits()
+	o := limit.Options{MaxInFlight: m.c.InFlight, MaxQueue: m.c.MaxQueue, MaxWait: m.c.MaxWait}
+	if m.c.Together {
+		for i := range limits {
+			limits[i].Burst = m.burst(limits[i], p)
+			limits[i].Largest = limits[i].Rate.N
+			if m.c.Burst > 0 {
+				limits[i].Largest = 0
+			}
+		}
+		o.Limits, limits = limits, nil
+	}
+	line, err := m.line(scope, o)
+	if err != nil {
+		return nil, err
+	}
+	for name, t := range m.c.Tenants {
+		if err := line.SetScope(name, limit.ScopeOptions{Weight: t.Weight}); err != nil {
+			return nil, fmt.Errorf("tenant %s: %w", name, err)
+		}
+		for _, x := range t.Limits.limits() {
+			if err := line.SetScopeLimit(name, x); err != nil {
+				return nil, fmt.Errorf("tenant %s: %w", name, err)
+			}
+		}
+	}
+	return budget.New(budget.Options{Limits: limits, Burst: m.c.Burst, Profile: p, Ledger: ledger{line}, Secret: m.c.Secret})
+}
+
+// line makes the ledger of a budget: in this process, or in the store.
+func (m *Meter) line(scope string, o limit.Options) (limit.Ledger, error) {
+	if m.c.Store == nil {
+		return limit.New(o)
+	}
+	l, err := m.c.Store(m.name(scope), o)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := l.(io.Closer); ok {
+		m.stops = append(m.stops, func() { c.Close() })
+	}
+	return l, nil
+}
+
+// name is what people and stores call the budget of a scope.
+func (m *Meter) name(scope string) string {
+	if scope == "" {
+		return m.c.Name
+	}
+	return m.c.Name + "/" + scope
+}
+
+// trace is the hooks, and those that count.
+func (m *Meter) trace(h Hooks) transport.Trace {
+	if m.c.Seen == nil {
+		return h.trace()
+	}
+	return seen.Join(h.trace(), m.c.Seen.Trace(m.c.Name))
+}
+
+// Close takes the budgets out of Seen and gives their places in a store back.
+// Calls that are under way end as they would.
+func (m *Meter) Close() {
+	m.mu.Lock()
+	stops := m.stops
+	m.stops = nil
+	m.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+}
+
+// TenantOf is the tenant of a request, for people.
+func TenantOf(r *http.Request) string {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c.tenant
+}
+
+// burst is the capacity of a limit that bounds all keys together, as a budget
+// gives it to a limit of one.
+func (m *Meter) burst(l limit.Limit, p profile.Profile) int64 {
+	d := cmp.Or(m.c.Burst, p.TokenBurst, 10*time.Second)
+	if l.Unit == limit.Requests {
+		d = cmp.Or(m.c.Burst, p.RequestBurst, time.Second)
+	}
+	return max(1, l.Rate.In(d))
+}
+
+// limits are l as limits a minute.
+func (l Limits) limits() (out []limit.Limit) {
+	for _, f := range []struct {
+		n    int64
+		unit limit.Unit
+	}{{l.RPM, limit.Requests}, {l.TPM, limit.Tokens}, {l.InputTPM, limit.Input}, {l.OutputTPM, limit.Output}} {
+		if f.n != 0 {
+			out = append(out, limit.Limit{Name: budget.NameOf(f.unit, time.Minute), Unit: f.unit, Rate: limit.PerMinute(f.n)})
+		}
+	}
+	return out
+}
+
+// ledger gives each call the tenant and the class of its context.
+type ledger struct{ limit.Ledger }
+
+// Admit is that of the Ledger, for the tenant of ctx.
+func (l ledger) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	if c, ok := ctx.Value(callerKey{}).(caller); ok {
+		a.Tenant = c.tenant
+		if c.batch {
+			a.Class = limit.Batch
+		}
+	}
+	return l.Ledger.Admit(ctx, a)
+}
+
+type callerKey struct{}
+
+type caller struct {
+	tenant string
+	batch  bool
+}
+
+// WithCaller tells the Meter for whom a request is made, and whether others go
+// first.
+func WithCaller(ctx context.Context, tenant string, batch bool) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller{tenant, batch})
 }
 
 func (h Hooks) trace() transport.Trace {
@@ -216,7 +372,8 @@ func (h Hooks) trace() transport.Trace {
 	return t
 }
 
-// A State is one budget now.
+// A State is one budget now. Its Limits are those of all its scopes, and
+// PausedUntil is the last of theirs.
 type State struct {
 	Model string // "" is the common one
 	limit.Snapshot
@@ -232,7 +389,14 @@ func (m *Meter) State() []State {
 	m.mu.Unlock()
 	var out []State
 	for name, t := range budgets {
-		out = append(out, State{name, t.Snapshot()})
+		s := State{name, t.Snapshot()}
+		for _, in := range s.Scopes {
+			s.Limits = append(s.Limits, in.Limits...)
+			if in.PausedUntil.After(s.PausedUntil) {
+				s.PausedUntil = in.PausedUntil
+			}
+		}
+		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b State) int { return strings.Compare(a.Model, b.Model) })
 	return out

@@ -1,9 +1,11 @@
 package meter
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,12 +35,12 @@ func Example() {
 		return
 	}
 	for _, s := range m.State() {
-		fmt.Printf("%q %d limits\n", s.Model, len(s.Limits))
+		fmt.Printf("budget of %q\n", s.Model)
 	}
 	fmt.Println(ModelOf([]byte(`{"model":"small"}`), "/v1/chat/completions"))
 	// Output:
-	// "" 0 limits
-	// "small" 1 limits
+	// budget of ""
+	// budget of "small"
 	// small
 }
 
@@ -69,21 +71,55 @@ func TestModels(t *testing.T) {
 	})
 }
 
-// With nothing configured each model has a budget, up to MaxModels.
-func TestMadeUpModels(t *testing.T) {
-	p, _ := providertest.New(providertest.Options{})
-	m, err := New(Config{Base: p.RoundTripper()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 * MaxModels {
-		if err := ask(t, m, fmt.Sprint("model-", i)); err != nil {
+// Two tenants ask for more than a limit holds. They get it by weight, a third
+// stays within limits of its own, and calls that can wait go behind the others.
+func TestTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := providertest.New(providertest.Options{})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if n := len(m.State()); n != MaxModels || !m.Idle() {
-		t.Errorf("%d budgets, idle %v", n, m.Idle())
-	}
+		m, err := New(Config{Base: p.RoundTripper(), Limits: Limits{RPM: 600}, Burst: time.Second, Tenants: map[string]Tenant{
+			"light": {Weight: 1}, "heavy": {Weight: 3}, "bound": {Limits: Limits{RPM: 60}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+		defer stop()
+		var mu sync.Mutex
+		served := map[string]int{}
+		var all sync.WaitGroup
+		for _, tenant := range []string{"light", "heavy", "bound", "later"} {
+			for range 20 {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						r, err := http.NewRequestWithContext(WithCaller(ctx, strings.TrimSuffix(tenant, "later"), tenant == "later"), "POST",
+							"http://box/v1/chat/completions", strings.NewReader(fmt.Sprintf(body, "m")))
+						if err != nil {
+							panic(err)
+						}
+						resp, err := m.RoundTrip(r)
+						if err != nil {
+							return // its turn would come after the minute
+						}
+						resp.Body.Close()
+						mu.Lock()
+						served[tenant]++
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		all.Wait()
+		// 600 a minute: 60 to bound, a tenth to those that can wait, and the rest
+		// one to three.
+		for tenant, want := range map[string]int{"light": 120, "heavy": 360, "bound": 61, "later": 60} {
+			if got := served[tenant]; got < want*17/20 || got > want*23/20 {
+				t.Errorf("%s got %d, want about %d", tenant, got, want)
+			}
+		}
+	})
 }
 
 // What cannot be is an error of New, and a refusal says what to do.

@@ -20,8 +20,8 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
-// seen is what a client saw.
-type seen struct {
+// tally is what a client saw.
+type tally struct {
 	Answered, Streamed, Text, Refused int
 	Failed                            []string
 }
@@ -76,7 +76,7 @@ func node(t *testing.T) (dir string) {
 	return dir
 }
 
-func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s seen) {
+func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s tally) {
 	t.Helper()
 	cmd := exec.Command("node", "client.mjs", api, url, fmt.Sprint(requests), fmt.Sprint(concurrency))
 	cmd.Dir = dir
@@ -107,7 +107,7 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 	})
 	_, url, _ := open(t, plain+fmt.Sprintf("key_env = \"PROVIDER_KEY\"\nrpm = %d\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", rpm), up)
 	var all sync.WaitGroup
-	results := make([]seen, workers)
+	results := make([]tally, workers)
 	for i := range workers {
 		all.Go(func() { results[i] = runNode(t, dir, "openai", url, each, 30) })
 	}
@@ -129,7 +129,7 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 	t.Logf("%d calls in %v: %.3f of the quota", workers*each, last-first, used)
 	// The share depends on how much of the machine Node gets; half would show a
 	// gateway that idles.
-	if p.Stats().Refused != 0 || used < 0.5 {
+	if p.Stats().Refused > workers*each/20 || used < 0.5 {
 		t.Errorf("%d refused by the provider, %.3f of the quota used", p.Stats().Refused, used)
 	}
 }
@@ -151,7 +151,7 @@ func TestAnthropicSDK(t *testing.T) {
 // use.
 func TestSDKRetriesAreSwitchedOff(t *testing.T) {
 	p, up := provider(t, providertest.Options{})
-	g, url, _ := open(t, plain+"rpm = 1\nmax_wait = \"1ms\"\n", up)
+	g, url, _ := open(t, plain+"rpm = 1\nmax_wait = \"1s\"\n", up)
 	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(5))
 	ask := func() error {
 		_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{

@@ -37,10 +37,19 @@ type Config struct {
 	StallTimeout span `toml:"stall_timeout"`
 	// Drain is how long SIGTERM waits for calls that are under way; 0 is 10m.
 	Drain span `toml:"drain"`
+	// RedisEnv names the environment variable with the address of a Redis or
+	// Valkey, such as redis://127.0.0.1:6379/0: gateways that use the same one share
+	// their budgets. Unset, budgets are in this process.
+	RedisEnv string `toml:"redis_env"`
+	// SecretEnv names the environment variable with a secret that is the same in
+	// all of them: with Redis, and keys that pass through, it must be set.
+	SecretEnv string `toml:"secret_env"`
 	// Upstreams are the providers.
 	Upstreams []Upstream `toml:"upstream"`
 	// Tenants, if there are any, are the only clients that are served.
 	Tenants []Tenant `toml:"tenant"`
+
+	redis, secret string
 }
 
 // An Upstream is one provider. Path and Models choose it: the longest path
@@ -79,8 +88,9 @@ type Upstream struct {
 	SDKRetries bool                 `toml:"sdk_retries"`
 	Limits     map[string]modelRate `toml:"limits"`
 
-	base *url.URL
-	key  string
+	base    *url.URL
+	key     string
+	tenants map[string]meter.Tenant
 }
 
 // modelRate is the limits of one model.
@@ -101,6 +111,16 @@ type Tenant struct {
 	TokenSHA256 string `toml:"token_sha256"`
 	// Upstreams are the names of those it may use; none is all.
 	Upstreams []string `toml:"upstreams"`
+	// Weight is its share of a limit that other tenants wait for too; 0 is 1.
+	Weight int `toml:"weight"`
+	// Priority is "interactive" (default), or "batch": behind the others, with a
+	// tenth of each limit. A client may ask for batch with PriorityHeader.
+	Priority string `toml:"priority"`
+	// Limits of its own at each upstream; 0 is none.
+	RPM       int64 `toml:"rpm"`
+	TPM       int64 `toml:"tpm"`
+	InputTPM  int64 `toml:"input_tpm"`
+	OutputTPM int64 `toml:"output_tpm"`
 
 	hash [sha256.Size]byte
 }
@@ -182,14 +202,32 @@ func (c *Config) check(env func(string) string) error {
 		return errors.New("there is no [[upstream]]")
 	}
 	names := map[string]bool{}
+	if c.RedisEnv != "" {
+		if c.redis = env(c.RedisEnv); c.redis == "" {
+			return fmt.Errorf("redis_env: the environment variable %s is not set", c.RedisEnv)
+		}
+	}
+	if c.SecretEnv != "" {
+		if c.secret = env(c.SecretEnv); len(c.secret) < 16 {
+			return fmt.Errorf("secret_env: the environment variable %s must hold at least 16 characters", c.SecretEnv)
+		}
+	}
+	tenants := map[string]meter.Tenant{}
+	for _, t := range c.Tenants {
+		tenants[t.Name] = meter.Tenant{Weight: t.Weight, Limits: meter.Limits{RPM: t.RPM, TPM: t.TPM, InputTPM: t.InputTPM, OutputTPM: t.OutputTPM}}
+	}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
+		u.tenants = tenants
 		if u.Name == "" || names[u.Name] {
 			return fmt.Errorf("upstream %d: name %q must be set and be its own", i+1, u.Name)
 		}
 		names[u.Name] = true
 		if err := u.check(env, len(c.Tenants) > 0); err != nil {
 			return fmt.Errorf("upstream %s: %w", u.Name, err)
+		}
+		if c.redis != "" && u.key == "" && c.secret == "" {
+			return fmt.Errorf("upstream %s: with redis_env and without key_env, set secret_env", u.Name)
 		}
 	}
 	seen, hashes := map[string]bool{}, map[[sha256.Size]byte]bool{}
@@ -252,6 +290,14 @@ func (u *Upstream) check(env func(string) string, tenants bool) error {
 	default:
 		return fmt.Errorf("budget is %q: it must be key or upstream", u.Budget)
 	}
+	if err := notNegative(u.RPM, u.TPM, u.InputTPM, u.OutputTPM); err != nil {
+		return err
+	}
+	for model, l := range u.Limits {
+		if err := notNegative(l.RPM, l.TPM, l.InputTPM, l.OutputTPM); err != nil {
+			return fmt.Errorf("limits.%s: %w", model, err)
+		}
+	}
 	if u.InFlight < 0 || u.Queue < 0 || u.Attempts < 0 {
 		return errors.New("in_flight, queue and attempts must not be negative")
 	}
@@ -263,11 +309,22 @@ func (u *Upstream) check(env func(string) string, tenants bool) error {
 	return nil
 }
 
+// notNegative looks at limits in the order of their keys.
+func notNegative(limits ...int64) error {
+	for i, n := range limits {
+		if n < 0 {
+			return fmt.Errorf("%s is %d: it must not be negative; 0 is learned", []string{"rpm", "tpm", "input_tpm", "output_tpm", "weight"}[i], n)
+		}
+	}
+	return nil
+}
+
 // meter is the part of an upstream that its budget depends on.
 func (u *Upstream) meter() meter.Config {
 	c := meter.Config{
 		Limits:   meter.Limits{RPM: u.RPM, TPM: u.TPM, InputTPM: u.InputTPM, OutputTPM: u.OutputTPM},
 		Models:   map[string]meter.Limits{},
+		Together: u.Budget == "upstream" && u.key == "", Tenants: u.tenants,
 		Provider: u.Provider, Charge: u.Charge, Burst: time.Duration(u.Burst), InFlight: u.InFlight, MaxQueue: u.Queue,
 		MaxWait: time.Duration(u.MaxWait), Attempts: u.Attempts, StopSDKRetries: !u.SDKRetries,
 	}
@@ -278,6 +335,14 @@ func (u *Upstream) meter() meter.Config {
 }
 
 func (t *Tenant) check(env func(string) string) error {
+	if err := notNegative(t.RPM, t.TPM, t.InputTPM, t.OutputTPM, int64(t.Weight)); err != nil {
+		return err
+	}
+	switch t.Priority {
+	case "", "interactive", "batch":
+	default:
+		return fmt.Errorf("priority is %q: it must be interactive or batch", t.Priority)
+	}
 	switch {
 	case (t.TokenEnv == "") == (t.TokenSHA256 == ""):
 		return errors.New("set one of token_env and token_sha256")

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
 	"github.com/tripmeter/tripmeter/estimate"
+	seen "github.com/tripmeter/tripmeter/meter"
 )
 
 // gateway is the handler that clients reach. It may be reloaded while it works.
@@ -32,7 +33,9 @@ type gateway struct {
 	base  http.RoundTripper // to the providers; outlives every configuration
 	log   *log.Logger
 	stats *stats
-	salt  [32]byte // of the hashes by which keys are told apart
+	seen  *seen.Meter // of all calls, for the page
+	store *store      // shared budgets; nil: they are in this process
+	salt  [32]byte    // of the hashes by which keys are told apart
 
 	now atomic.Pointer[table]
 }
@@ -59,7 +62,7 @@ type upstream struct {
 const maxKeys = 1024
 
 func newGateway(c *Config, base http.RoundTripper, logger *log.Logger) *gateway {
-	g := &gateway{base: base, log: logger, stats: newStats()}
+	g := &gateway{base: base, log: logger, stats: newStats(), seen: seen.New(seen.Options{Tenant: meter.TenantOf})}
 	rand.Read(g.salt[:])
 	g.load(c)
 	return g
@@ -95,6 +98,8 @@ func (g *gateway) load(c *Config) {
 					was.mu.Lock()
 					u.meters, u.fresh = was.meters, was.fresh
 					was.mu.Unlock()
+				} else {
+					was.retire()
 				}
 			}
 		}
@@ -172,7 +177,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.deny(w, c, http.StatusNotFound, "no_upstream", "tripmeter: no upstream of this gateway has this path and model")
 		return
 	}
-	if u.key == "" && u.Budget == "key" && token != "" {
+	if u.key == "" && u.Budget == "key" && token != "" && g.store == nil {
 		h := sha256.New()
 		h.Write(g.salt[:])
 		h.Write([]byte(token))
@@ -182,7 +187,12 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d, ok := bearable(r.Header); ok {
 		c.wait = min(c.wait, d)
 	}
-	line, leave := waitFor(context.WithValue(meter.WithModel(r.Context(), c.model), callKey{}, c), c.wait)
+	ctx := context.WithValue(meter.WithModel(r.Context(), c.model), callKey{}, c)
+	batch, name := strings.EqualFold(r.Header.Get(PriorityHeader), "batch"), ""
+	if tenant != nil {
+		batch, name = batch || tenant.Priority == "batch", tenant.Name
+	}
+	line, leave := waitFor(meter.WithCaller(ctx, name, batch), c.wait)
 	defer leave()
 	c.line = line
 	w = &guarded{ResponseWriter: w, control: control, stall: stall}
@@ -251,6 +261,7 @@ func (u *upstream) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.RawPath = strings.TrimPrefix(p.Out.URL.RawPath, u.Path)
 	p.SetURL(u.base)
 	p.Out.Header.Del(MaxWaitHeader)
+	p.Out.Header.Del(PriorityHeader)
 	if u.key == "" {
 		return
 	}
@@ -306,6 +317,11 @@ func (u *upstream) budget(key string) (*meter.Meter, error) {
 	c := u.meter()
 	c.Base, c.StartEmpty, c.MaxRetryAfter = u.g.base, !u.fresh, time.Duration(u.MaxWait)
 	name := u.Name
+	c.Name, c.Seen, c.Hidden = name, u.g.seen, key != ""
+	if s := u.g.store; s != nil {
+		c.StartEmpty = false // the credit is the store's, and stays as it is
+		c.Store, c.Secret = s.ledger, s.secret(u.key)
+	}
 	c.Hooks = meter.Hooks{
 		Granted: func(r *http.Request, wait time.Duration) {
 			callOf(r).line.granted()
@@ -321,11 +337,22 @@ func (u *upstream) budget(key string) (*meter.Meter, error) {
 	return m, err
 }
 
+// retire closes the budgets of an upstream that a reload has changed, when the
+// calls that use them have had time to end.
+func (u *upstream) retire() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, m := range u.meters {
+		time.AfterFunc(time.Hour, m.Close)
+	}
+}
+
 // forget drops a budget that is full and idle: it comes back as it was. It
 // reports whether there was one.
 func (u *upstream) forget() bool {
 	for key, m := range u.meters {
 		if key != "" && m.Idle() {
+			m.Close()
 			delete(u.meters, key)
 			return true
 		}

@@ -13,6 +13,10 @@ import (
 // the line: seconds, or a time such as 90s. It is not passed on.
 const MaxWaitHeader = "X-Tripmeter-Max-Wait"
 
+// PriorityHeader is the request field with which a client lets others go first:
+// "batch". It is not passed on.
+const PriorityHeader = "X-Tripmeter-Priority"
+
 // bearable is how long a client can wait by its header; ok is false if it does
 // not say. The official SDKs state their own time-out in seconds.
 func bearable(h http.Header) (d time.Duration, ok bool) {

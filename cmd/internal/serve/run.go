@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/tripmeter/tripmeter/debug"
 )
 
 // Exit codes.
@@ -61,6 +63,13 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stder
 	base := baseTransport()
 	defer base.CloseIdleConnections()
 	s := &server{g: newGateway(c, base, logger), log: logger}
+	if c.redis != "" {
+		if s.g.store, err = openStore(c, logger); err != nil {
+			fmt.Fprintln(stderr, "serve:", err)
+			return ExitUsage
+		}
+		defer s.g.store.Close()
+	}
 	return s.run(c, signals, func() (*Config, error) { return load(*name, env) })
 }
 
@@ -126,8 +135,8 @@ func (s *server) run(c *Config, signals <-chan os.Signal, reload func() (*Config
 			default:
 				s.g.load(next)
 				s.log.Printf("reloaded: %d upstreams, %d tenants", len(next.Upstreams), len(next.Tenants))
-				if next.Listen != c.Listen || next.Admin != c.Admin || next.MaxHeader != c.MaxHeader {
-					s.log.Print("listen, admin and max_header need a restart")
+				if next.Listen != c.Listen || next.Admin != c.Admin || next.MaxHeader != c.MaxHeader || next.redis != c.redis {
+					s.log.Print("listen, admin, max_header and redis_env need a restart")
 				}
 			}
 		}
@@ -172,6 +181,7 @@ func (s *server) admin() http.Handler {
 		}
 		io.WriteString(w, "ready\n")
 	})
+	mux.Handle("/debug/tripmeter/", debug.Handler(s.g.seen, debug.Options{}))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		s.g.stats.write(w, s.g.now.Load())

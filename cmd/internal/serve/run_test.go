@@ -168,6 +168,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
+	if page := get(s.URL + "/debug/tripmeter/"); !strings.Contains(page, "<html") || !strings.Contains(page, "one") || strings.Contains(page, "canary") {
+		t.Errorf("/debug/tripmeter/ is\n%s", page)
+	}
 	if strings.Contains(text, "canary") || get(s.URL+"/healthz") != "ok\n" {
 		t.Error("a key is shown, or /healthz is not ok")
 	}

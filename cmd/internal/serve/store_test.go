@@ -1,0 +1,117 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tripmeter/tripmeter/providertest"
+)
+
+// Two gateways on one store ask for three times what the provider allows: they
+// share the limit, and nobody is refused.
+func TestGatewaysShareAStore(t *testing.T) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Logf("NOT TESTED: %v. Install redis-server.", err)
+		return
+	}
+	address := port(t)
+	redis := exec.Command(program, "--port", address[strings.LastIndex(address, ":")+1:], "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	if err := redis.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { redis.Process.Kill(); redis.Wait() }()
+
+	const rpm = 1200
+	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 2 * time.Second})
+	env := func(name string) string {
+		if name == "REDIS" {
+			return "redis://" + address + "/0"
+		}
+		return secrets1(name)
+	}
+	var urls []string
+	var signals []chan os.Signal
+	codes := make(chan int, 2)
+	var logged lines
+	for i := range 2 {
+		listen := port(t)
+		name := filepath.Join(t.TempDir(), fmt.Sprint(i, ".toml"))
+		text := fmt.Sprintf("listen = %q\nadmin = \"off\"\nredis_env = \"REDIS\"\n", listen) + strings.Replace(plain, "URL", up, 1) + fmt.Sprintf("key_env = \"PROVIDER_KEY\"\nrpm = %d\n", rpm)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the store answers", func() bool {
+			return exec.Command("redis-cli", "-p", address[strings.LastIndex(address, ":")+1:], "ping").Run() == nil
+		})
+		stop := make(chan os.Signal, 1)
+		signals = append(signals, stop)
+		go func() { codes <- Run([]string{"-config", name}, env, stop, &logged) }()
+		url := "http://" + listen
+		eventually(t, "the gateway answers", func() bool {
+			resp, err := http.Get(url + "/none")
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err == nil
+		})
+		urls = append(urls, url)
+	}
+	begin := time.Now()
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			for time.Since(begin) < 3*time.Second {
+				if a := post(t, urls[i%2]+"/v1/chat/completions", chat); a.status != 200 {
+					t.Errorf("%+v\n%s", a, logged.String())
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	s := p.Stats()
+	t.Logf("%d served, %d refused by the provider", s.Completed, s.Refused)
+	if s.Refused > s.Completed/20 || s.Completed < 20 {
+		t.Errorf("%d served, %d refused by the provider", s.Completed, s.Refused)
+	}
+	for _, stop := range signals {
+		stop <- syscall.SIGTERM
+	}
+	for range 2 {
+		if code := <-codes; code != ExitDone {
+			t.Errorf("exit code %d\n%s", code, logged.String())
+		}
+	}
+}
+
+// A store that is not there, or an address that is none, is said at the start,
+// without the password in it.
+func TestStoreThatIsNotThere(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "c.toml")
+	os.WriteFile(name, []byte("redis_env = \"REDIS\"\n"+strings.Replace(plain, "URL", "http://h", 1)+"key_env = \"PROVIDER_KEY\"\n"), 0o600)
+	for _, address := range []string{"redis://:canary@127.0.0.1:1/0", "canary"} {
+		var stderr bytes.Buffer
+		env := func(name string) string {
+			if name == "REDIS" {
+				return address
+			}
+			return secrets1(name)
+		}
+		if code := Run([]string{"-config", name}, env, nil, &stderr); code != ExitUsage || !strings.Contains(stderr.String(), "redis_env") || strings.Contains(stderr.String(), "canary") {
+			t.Errorf("code %d, %s", code, stderr.String())
+		}
+	}
+}
