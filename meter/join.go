@@ -8,6 +8,7 @@ func Join(traces ...transport.Trace) transport.Trace {
 	var out transport.Trace
 	for _, t := range traces {
 		out = transport.Trace{
+			Who:          join3(out.Who, t.Who),
 			Queued:       join2(out.Queued, t.Queued),
 			Granted:      join3(out.Granted, t.Granted),
 			Refused:      join2(out.Refused, t.Refused),
