@@ -179,6 +179,8 @@ func TestEndingOf(t *testing.T) {
 			want = Unknown
 		case status == 429:
 			want = Refused
+		case status == 503, status == 529:
+			want = Overloaded
 		case status >= 500:
 			want = Unknown
 		case status >= 200 && status < 300:

@@ -32,6 +32,7 @@
 //	Refused    kept, unless refused       returned, unless the rule charges
 //	           calls are free             refused calls
 //	Free       kept                       returned
+//	Overloaded kept                       returned
 //	Unknown    kept                       kept
 //	Answered   kept                       settled to the usage; the estimate
 //	                                      stands where the usage is unknown

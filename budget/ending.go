@@ -17,6 +17,8 @@ const (
 	Unsent
 	// Refused: the provider refused it for its rate.
 	Refused
+	// Overloaded: the provider had no capacity, and no model ran.
+	Overloaded
 	// Free: it was answered, and no model ran. A redirect, a request that was
 	// wrong, an upgrade; also a success of a call without a body.
 	Free
@@ -43,11 +45,12 @@ var endings = [...]struct {
 	name             string
 	requests, tokens fate
 }{
-	Unknown:  {"unknown", kept, kept},
-	Unsent:   {"unsent", returned, returned},
-	Refused:  {"refused", byRefuse, byRule},
-	Free:     {"free", kept, returned},
-	Answered: {"answered", kept, settled},
+	Unknown:    {"unknown", kept, kept},
+	Unsent:     {"unsent", returned, returned},
+	Refused:    {"refused", byRefuse, byRule},
+	Overloaded: {"overloaded", kept, returned},
+	Free:       {"free", kept, returned},
+	Answered:   {"answered", kept, settled},
 }
 
 // EndingOf is the ending of an attempt by its status, 0 if no response came.
@@ -61,6 +64,8 @@ func EndingOf(status int, left, prompt bool) Ending {
 		return Unknown
 	case status == 429: // RFC 6585, section 4
 		return Refused
+	case status == 503, status == 529: // 529: Anthropic, overloaded
+		return Overloaded
 	case status >= 500:
 		return Unknown
 	case status >= 200 && status < 300 && prompt:

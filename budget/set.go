@@ -74,5 +74,6 @@ func (s *Scope) set(now time.Time, l limit.Limit, all []limit.Limit) {
 	if d.configured.Unit == limit.Tokens {
 		d.configured.Unit = s.shape.tokens
 	}
+	s.study(d, now)
 	s.apply(d, now)
 }

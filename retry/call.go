@@ -21,6 +21,9 @@ type call struct {
 	limit  int       // attempts allowed
 	start  time.Time // zero unless MaxElapsed bounds the call
 
+	rated   int       // attempts that were refused for the rate and do not count
+	refused time.Time // when the first of them was
+
 	// The latest attempt. Either resp or err is set once one was made.
 	n       int
 	resp    *http.Response

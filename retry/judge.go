@@ -88,7 +88,7 @@ func (c *call) worthAnother() bool {
 		return false
 	}
 	switch {
-	case c.n >= c.limit:
+	case c.n-c.rated >= c.limit && !c.patient():
 		c.reason = Exhausted
 		return false
 	case hasEnded(c.req):
@@ -120,12 +120,31 @@ func (c *call) worthAnother() bool {
 	if c.reason = c.fits(order, ordered); c.reason != Answered {
 		return false
 	}
+	if c.patient() && c.ownRate() {
+		if c.refused.IsZero() {
+			c.refused = c.arrived
+		}
+		if c.arrived.Add(order).Sub(c.refused) > c.t.opts.RateLimitFor {
+			c.reason = Elapsed
+			return false
+		}
+		c.rated++
+	} else if c.n-c.rated >= c.limit {
+		c.reason = Exhausted
+		return false
+	}
 	if !c.t.opts.Unbudgeted && !c.ownRate() && !c.t.budget.take(c.arrived) {
 		c.reason = Unaffordable
 		return false
 	}
 	c.draw(order, ordered)
 	return true
+}
+
+// patient reports whether the response may be a refusal for the rate that counts by
+// time and not as an attempt.
+func (c *call) patient() bool {
+	return c.t.opts.RateLimitFor > 0 && c.limit > 1 && c.resp != nil && c.resp.StatusCode == http.StatusTooManyRequests
 }
 
 // ownRate reports whether the caller was too fast for its own limit.

@@ -22,6 +22,13 @@ type Options struct {
 	// 0 means DefaultAttempts; 1 means no retry.
 	Attempts int
 
+	// RateLimitFor bounds a call that is refused for its rate by time instead of
+	// attempts, from its first such refusal on: it was too fast, nothing failed, and
+	// it can go when there is room. Such refusals then do not count as attempts.
+	// Other failures keep theirs, and a call with one attempt has only that. 0 means
+	// that they count.
+	RateLimitFor time.Duration
+
 	// MinBackoff and MaxBackoff bound the wait when the server orders none.
 	// 0 means DefaultMinBackoff and DefaultMaxBackoff.
 	MinBackoff, MaxBackoff time.Duration
@@ -92,6 +99,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"MaxBackoff", o.MaxBackoff, o.MaxBackoff < 0},
 		{"MaxRetryAfter", o.MaxRetryAfter, o.MaxRetryAfter < 0},
 		{"MaxElapsed", o.MaxElapsed, o.MaxElapsed < 0},
+		{"RateLimitFor", o.RateLimitFor, o.RateLimitFor < 0},
 		{"MaxBuffer", o.MaxBuffer, o.MaxBuffer < 0},
 	} {
 		if f.below {

@@ -80,7 +80,7 @@ func TestLedger(t *testing.T) {
 		{"server error", "500", 3, 3, 0, 300, 3, read},
 		{"server error, one attempt", "500", 1, 1, 0, 100, 1, once},
 		{"server error, then answered", "500 200", 2, 1, 11, 107, 2, read},
-		{"server error, cancelled before the next", "503", 1, 1, 0, 100, 1, cancelAfter(100 * time.Millisecond)},
+		{"server error, cancelled before the next", "500", 1, 1, 0, 100, 1, cancelAfter(100 * time.Millisecond)},
 		{"reset after sending", "reset", 3, 3, 0, 300, 3, read},
 		{"timed out", "hang", 1, 1, 0, 100, 1, cancelAfter(time.Minute)},
 		{"refused, then reset, then answered", "429 reset 200", 3, 1, 11, 107, 3, read},

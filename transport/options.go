@@ -113,6 +113,8 @@ type Options struct {
 	MaxBody int64
 
 	// Attempts is how often a call may go out, the first included; 0 is 3.
+	// With Retry.RateLimitFor, refusals for the rate do not count: they are bounded
+	// by time, and each time the call waits in line again.
 	Attempts int
 
 	// Retry is the rest of what is tried again, and when. Its own Attempts must be
