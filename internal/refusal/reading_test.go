@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -76,6 +77,33 @@ func TestRetryInfoAndFieldsInABody(t *testing.T) {
 		r := Read(429, Header{}, []byte(c.body), noon)
 		if wait, _ := r.NamedWait(false); wait != c.want {
 			t.Errorf("%s: %v, want %v", c.name, wait, c.want)
+		}
+	}
+}
+
+// Amazon names the type of an error in the header, and the body holds a sentence
+// alone. A type in the body counts before it.
+func TestATypeInTheHeaderCounts(t *testing.T) {
+	for _, c := range []struct {
+		status      int
+		field, body string
+		class       string
+		retryable   bool
+	}{
+		{429, "ModelNotReadyException", `{"message":"The model is not ready for inference."}`, Overload, true},
+		{429, "ModelNotReadyException:http://internal.amazon.com/coral/com.amazon.bedrock/", `{"message":"x"}`, Overload, true},
+		{400, "com.amazonaws.bedrock#ThrottlingException", `{"message":"x"}`, RateLimit, true},
+		{400, "ServiceQuotaExceededException", `{"message":"x"}`, Quota, false},
+		{429, "ModelNotReadyException", `{"__type":"com.amazonaws.bedrock#ThrottlingException","message":"x"}`, RateLimit, true},
+		{429, "", `{"message":"x"}`, RateLimit, true},
+	} {
+		h := http.Header{}
+		if c.field != "" {
+			h.Set("X-Amzn-ErrorType", c.field)
+		}
+		r := Read(c.status, Header{Type: TypeOf(h)}, []byte(c.body), time.Now())
+		if r.Body.Class != c.class || r.Body.Retryable != c.retryable {
+			t.Errorf("%d %s %s: %s, retryable %v", c.status, c.field, c.body, r.Body.Class, r.Body.Retryable)
 		}
 	}
 }
