@@ -82,6 +82,7 @@ type Budget struct {
 	seeds      [2]maphash.Seed
 	root       *Scope
 	tenants    tenants
+	setting    sync.Mutex // held for a whole SetLimit; before mu
 
 	last atomic.Pointer[found] // that was asked for last
 
@@ -192,8 +193,12 @@ func (b *Budget) find(k key, a *Address) *found {
 		p.names, p.scopes, p.inner = append(p.names, name), append(p.scopes, s), s
 	}
 	account := b.accountName(a)
-	add(account, b.configured, limit.ScopeOptions{})
+	b.mu.RLock()
+	configured := b.configured
+	b.mu.RUnlock()
+	add(account, configured, limit.ScopeOptions{})
 	p.account = p.inner
+	p.account.isAccount()
 	if a.Model != "" {
 		m := b.modelOf(a.Model)
 		switch {

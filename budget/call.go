@@ -42,6 +42,8 @@ type Call struct {
 
 	// The attempt on the wire, or the last one.
 	sent       time.Time
+	arrival    limit.Cost // what the provider charged it on arrival, as far as it was entered
+	marks      marks
 	sums       predictions   // of the charge rules, when it left
 	named      bool          // its header named a wait, and everybody waits for it
 	wait       time.Duration // that wait
@@ -52,8 +54,9 @@ type Call struct {
 // held, on the goroutine of the call.
 type Observer interface {
 	Lowered(dimension string, remaining int64)
-	Paused(d time.Duration)
+	Paused(limit.Pause) // By and Why say who asked for it, and for what reason
 	LimitChanged(old, new limit.Limit)
+	LawChanged(old, new limit.Limit)
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
 }
 
@@ -217,18 +220,26 @@ func (c *Call) take(r limit.Reservation) {
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
 	c.path.use(now, c.cost)
+	c.arrive(now, c.arrives())
 	return c.open
 }
 
 // Stay takes back what Leave noted, for an attempt that did not leave after all.
-func (c *Call) Stay() { c.scope.doubt.refused(&c.price) }
+func (c *Call) Stay() {
+	c.scope.doubt.refused(&c.price)
+	c.becomes(c.sent, limit.Cost{})
+}
 
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
-func (c *Call) Pass(now time.Time) { c.path.admitted(now, c.sent) }
+func (c *Call) Pass(now time.Time) {
+	c.path.admitted(now, c.sent)
+	c.open.Passed()
+}
 
 // Hear takes in the header of an answer at now: it lowers credit, follows limits,
 // and pauses everybody if the header orders that. refused is true if the answer
@@ -239,8 +250,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
 			if refused {
-				s.pause(now, c.wait, named(c.wait)) // Refuse drains
-				c.watch.Paused(c.wait)
+				c.watch.Paused(s.pause(now, c.wait, named(c.wait))) // Refuse drains
 			} else {
 				c.Pause(now, c.wait)
 			}
@@ -253,22 +263,29 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		own, uncharged = limit.Cost{}, c.back(Refused)
 		s.doubt.refused(&c.price)
 		c.path.use(now, minus(limit.Cost{}, c.cost))
+		c.becomes(now, limit.Cost{})
 	} else {
+		defer c.open.Passed()
 		c.path.admitted(now, c.sent)
 		if c.price.charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
 	}
+	m := &c.marks
+	if refused {
+		m = nil // no evidence
+	}
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
+		if !refused {
+			c.arrive(now, c.cost)
+		}
 	}
 	if s.profile.Foreign {
 		return
 	}
-	left, changes := c.path.learn(now, i, own)
-	for _, ch := range changes {
-		c.watch.LimitChanged(ch.old, ch.new)
-	}
+	left, changes := c.path.learn(now, i, own, m)
+	c.tell(changes)
 	for _, r := range left {
 		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
@@ -291,8 +308,7 @@ func (c *Call) question(r reading) {
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
-	c.path.pause(now, d)
-	c.watch.Paused(d)
+	c.watch.Paused(c.path.pause(now, d))
 }
 
 // Waiting reports whether the header of the last answer named a wait, so that
@@ -322,13 +338,13 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		} else if !r.Named {
 			why = "it refused for the rate"
 		}
-		s.pause(now, d, why)
-		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
 	case !c.named:
 		s.failed(now)
 	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests)
+	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
 	// kept.
@@ -360,6 +376,9 @@ func (c *Call) End(e Ending) {
 	default:
 		c.share.settle(c.cost.Input-back.Input, 0, c.cost.Output-back.Output)
 		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
+		if c.arrival != (limit.Cost{}) && back.Input|back.Output != 0 {
+			c.becomes(c.sent, limit.Cost{Requests: c.arrival.Requests})
+		}
 	}
 }
 
@@ -386,6 +405,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	usedIn, usedOut := c.price.Actual(r, rule)
 	s.doubt.ended(&c.price, usedIn, usedOut)
+	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
 	if input != c.cost.Input || output != c.cost.Output {
 		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
@@ -414,6 +434,45 @@ func (c *Call) settle(input, output int64) {
 	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
 	c.open.Settle(actual)
 	c.close(actual)
+}
+
+// arrives is what the provider charges the call on arrival.
+func (c *Call) arrives() limit.Cost {
+	own := c.cost
+	switch {
+	case c.path.Profile().RemainingAfter:
+		own.Input, own.Output = 0, 0
+	case c.price.charge == estimate.ChargeActual:
+		own.Output = 0 // not produced yet
+	}
+	return own
+}
+
+// arrive enters in the books of the laws what the provider has charged the call by
+// now, and marks its place in them.
+func (c *Call) arrive(now time.Time, own limit.Cost) {
+	c.marks.reset()
+	c.path.enter(now, minus(own, c.arrival), &c.marks)
+	c.arrival = own
+}
+
+// becomes corrects at now what was entered of the call.
+func (c *Call) becomes(now time.Time, own limit.Cost) {
+	if diff := minus(own, c.arrival); diff != (limit.Cost{}) {
+		c.path.correct(c.sent, now, diff)
+		c.arrival = own
+	}
+}
+
+// tell tells the observer of changes.
+func (c *Call) tell(changes []change) {
+	for _, ch := range changes {
+		if ch.law {
+			c.watch.LawChanged(ch.old, ch.new)
+		} else {
+			c.watch.LimitChanged(ch.old, ch.new)
+		}
+	}
 }
 
 func (c *Call) close(actual limit.Cost) {

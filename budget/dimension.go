@@ -20,6 +20,7 @@ type dimension struct {
 	times      int         // how often
 	silent     int         // answers since then that did not
 	cut        cut
+	law        lawful
 	used       recent // of it, by this budget
 
 	// refused is when an attempt was refused last that left after the wait of
@@ -105,10 +106,12 @@ func (d *dimension) effective(s shape, now time.Time) limit.Limit {
 	if burst == 0 {
 		burst = s.burst(l)
 	}
-	if d.shown > 0 {
-		burst = min(burst, max(d.shown-l.Rate.In(unseen), d.asked))
+	l.Burst = burst
+	d.obey(&l)
+	if d.shown > 0 && (!d.law.full || l.Law.Shape != limit.ShapeBucket) {
+		l.Burst = min(l.Burst, max(d.shown-l.Rate.In(unseen), d.asked))
 	}
-	l.Burst = max(1, burst)
+	l.Burst = max(1, l.Burst)
 	return l
 }
 

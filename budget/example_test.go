@@ -16,8 +16,9 @@ import (
 type observer struct{}
 
 func (observer) Lowered(string, int64)                      {}
-func (observer) Paused(time.Duration)                       {}
+func (observer) Paused(limit.Pause)                         {}
 func (observer) LimitChanged(_, _ limit.Limit)              {}
+func (observer) LawChanged(_, _ limit.Limit)                {}
 func (observer) Doubted(_, _ estimate.Charge) (follow bool) { return false }
 
 // One call in the books: its price is taken before it leaves, and settled to what
@@ -39,7 +40,7 @@ func Example() {
 		panic(err)
 	}
 	c.Leave(time.Now())
-	fmt.Println("on the wire:", left() < 9_700)
+	fmt.Println("on the wire:", left() < 59_800)
 	r := usage.Read("application/json", "", []byte(`{"usage":{"prompt_tokens":290,"completion_tokens":20,"total_tokens":310}}`))
 	c.Settle(time.Now(), &r)
 	fmt.Println("charged:", c.Charged().Input, c.Charged().Output)

@@ -38,13 +38,13 @@ func (s *Scope) silence(now, sent time.Time) (changes []change) {
 		d.said, d.shown, d.silent, d.times = 0, 0, 0, 0
 		if d.configured.Rate.N > 0 {
 			if _, changed := s.apply(d, now); changed {
-				changes = append(changes, change{old, d.limit})
+				changes = append(changes, change{old, d.limit, false})
 			}
 			continue
 		}
 		s.drop(i)
 		i--
-		changes = append(changes, change{old, limit.Limit{Name: old.Name, Unit: old.Unit}})
+		changes = append(changes, change{old, limit.Limit{Name: old.Name, Unit: old.Unit}, false})
 	}
 	return changes
 }

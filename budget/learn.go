@@ -16,21 +16,28 @@ type reading struct {
 }
 
 // A change is a limit that follows what a header says.
-type change struct{ old, new limit.Limit }
+type change struct {
+	old, new limit.Limit
+	law      bool // another law is believed
+}
 
 // learn takes in what a quota says of the limit of that unit and window at now. It
-// returns what is left, unless that is unknown, and the change of the limit, if it
-// follows what the quota says. See [Path.learn].
-func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.Duration, own limit.Cost) (left reading, ch change) {
+// returns what is left, unless that is unknown, and the changes of the limit, if it
+// follows what the quota says or another law is believed. m are the marks of an
+// attempt that was not refused, or nil. See [Path.learn].
+func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.Duration, own limit.Cost, m *marks) (left reading, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.find(u, window)
+	if !s.counts(u, window, now) {
+		return reading{}, nil
+	}
 	if d == nil {
 		if !q.Limit.OK || q.Limit.N <= 0 {
-			return reading{}, change{}
+			return reading{}, nil
 		}
 		if window > s.maxPause {
-			return reading{}, change{} // a wait of a month would stop everybody: its refusals say it
+			return reading{}, nil // a wait of a month would stop everybody: its refusals say it
 		}
 		s.makeRoom()
 		d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}, born: now}
@@ -45,12 +52,18 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 		if n := q.Remaining.N + part(u, own); n > d.shown {
 			d.shown = min(n, d.most())
 		}
+		d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
 		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d))}
 	}
+	was := d.limit
+	lawful := m != nil && d.saw(now, m.of(d), q)
 	if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
-		ch = change{old, d.limit}
+		changes = append(changes, change{old: old, new: d.limit})
 	}
-	return left, ch
+	if lawful {
+		changes = append(changes, change{was, d.limit, true})
+	}
+	return left, changes
 }
 
 // visit calls f for every quota of a header, by unit. A quota of tokens counts

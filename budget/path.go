@@ -109,9 +109,10 @@ func (p *Path) admitted(now, sent time.Time) {
 
 // learn takes in what the header of an answer says of limits at now. It returns
 // what is left, and the limits that changed. own is what the provider charged the
-// attempt on arrival, zero if it refused it. Nothing here raises credit; the
+// attempt on arrival, zero if it refused it. m are the marks of an attempt that was
+// not refused, or nil. Nothing here raises credit; the
 // caller hands the readings to Reservation.LowerIn.
-func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []reading, changes []change) {
+func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
 	swapped := swapped(i)
 	visit(i, p.account.shape.tokens, func(u limit.Unit, q headers.Quota) {
 		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
@@ -121,13 +122,20 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost) (left []rea
 		if window == 0 {
 			return
 		}
-		r, ch := p.place(u, q, window).learn(now, u, q, window, own)
+		at := p.place(u, q, window)
+		r, ch := at.learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
+			for _, s := range p.scopes {
+				if s == at {
+					break
+				}
+				if s.some.Load() {
+					s.outside(u, window, q.Limit.N, now)
+				}
+			}
 		}
-		if ch.new.Rate.N != 0 {
-			changes = append(changes, ch)
-		}
+		changes = append(changes, ch...)
 	})
 	return left, changes
 }
@@ -170,9 +178,9 @@ func (p *Path) has(u limit.Unit, window time.Duration) bool {
 }
 
 // mirror gives the innermost scope limits like those that are configured further
-// out, before it is paused or drained. Whether a refusal speaks of the limit that
-// the user configured for all, or of one of the model that nothing has shown yet,
-// nobody says. If it takes from the model's own copy, the other models go on. It
+// out, before it is paused or drained. A refusal may speak of the limit
+// that the user configured for all, or of one of the model that nothing has shown
+// yet. If it takes from the model's own copy, the other models go on. It
 // returns the copies that are new.
 func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 	for _, s := range p.scopes[:len(p.scopes)-1] {
@@ -190,14 +198,15 @@ func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 
 // pause holds the calls of the innermost scope for d. What a pause empties is
 // emptied also where it is copied only now.
-func (p *Path) pause(now time.Time, d time.Duration) {
-	p.inner.pause(now, d, named(d))
+func (p *Path) pause(now time.Time, d time.Duration) limit.Pause {
+	held := p.inner.pause(now, d, named(d))
 	d = min(d, p.inner.maxPause)
 	for _, l := range p.mirror(now) {
 		if l.Rate.Window <= time.Minute {
 			p.inner.ledger.DrainScope(p.inner.name, l.Name, part(l.Unit, limit.Cost{Requests: 1}), d)
 		}
 	}
+	return held
 }
 
 // silence notes for every scope of the path that a model has answered; see

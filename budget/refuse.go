@@ -54,15 +54,16 @@ func (s *Scope) inStreak() bool {
 // there. If there are none of that kind, those that a pause empties stand in: the
 // refused calls give back their tokens, which would fill these limits again, and
 // everybody would leave at once after the wait.
-func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool) (concerned []drained) {
+func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, m *marks) (concerned []drained, changes []change) {
 	p.mirror(now)
 	for i := len(p.scopes) - 1; i >= 0; i-- {
 		if s := p.scopes[i]; s == p.inner || s.some.Load() {
-			concerned = append(concerned, s.refused(now, sent, cost, wait, kind, noRequests, p)...)
+			c, ch := s.refused(now, sent, cost, wait, kind, noRequests, p, m)
+			concerned, changes = append(concerned, c...), append(changes, ch...)
 		}
 	}
 	if concerned != nil || wait == 0 {
-		return concerned
+		return concerned, changes
 	}
 	p.inner.mu.Lock()
 	defer p.inner.mu.Unlock()
@@ -71,7 +72,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 			concerned = append(concerned, drained{p.inner, d.limit, !d.born.Before(sent)})
 		}
 	}
-	return concerned
+	return concerned, changes
 }
 
 // refused is [Path.refused] for one scope of p.
@@ -81,7 +82,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 // the window that ends now: the provider only counts its windows from other
 // instants, and the drain is the whole answer. Otherwise somebody else uses the
 // limit, or a call is charged more than we think, and the rate is cut.
-func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, p *Path) (concerned []drained) {
+func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, p *Path, m *marks) (concerned []drained, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, late := s.rest.IsZero(), sent.After(s.rest)
@@ -96,20 +97,24 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 			continue
 		}
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
+		old := d.limit
+		lawful := d.doubted(now, m.of(d), true)
 		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
-			s.apply(d, now)
+		}
+		s.apply(d, now)
+		if lawful {
+			changes = append(changes, change{old, d.limit, true})
 		}
 		if late {
 			d.refused = now
 		}
 		concerned = append(concerned, drained{s, d.limit, !d.born.Before(sent)})
 	}
-	return concerned
+	return concerned, changes
 }
 
-// outside is what was used of the limit that d is a copy of, by all who take from
-// it. The caller holds s.mu; those of the scopes further out come after it.
+// outside is the use of the original of d, by all who take from it. The caller holds s.mu; those of the scopes further out come after it.
 func (p *Path) outside(now time.Time, s *Scope, d *dimension) (most int64) {
 	if !d.copied {
 		return 0

@@ -45,9 +45,11 @@ type Scope struct {
 	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
 	configured []limit.Limit // by the user
+	account    bool          // it is one
 	started    bool          // with these
 	shape      shape
 	rest       time.Time // when the last drain opens or opened
+	unused     []quota   // that are no counters
 	streak     streak
 	overload   overload
 	probing    time.Time // until then a pause may be in force that has probes
@@ -70,6 +72,7 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 			if d.configured.Unit == limit.Tokens {
 				d.configured.Unit = s.shape.tokens
 			}
+			s.study(d, now)
 			s.apply(d, now)
 			if p.StartEmpty {
 				s.ledger.EnforceScopeLimit(s.name, d.limit) // makes the scope, if it is not there
@@ -101,6 +104,13 @@ func (s *Scope) configure(limits []limit.Limit, o limit.ScopeOptions) {
 	}
 }
 
+// isAccount notes that limits of accounts are those of s.
+func (s *Scope) isAccount() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.account = true
+}
+
 // start gives a new account the limits that the user configured, with the capacity
 // that they start with: credit can be cut later, but not raised. The caller holds
 // s.mu.
@@ -109,7 +119,7 @@ func (s *Scope) start() {
 		return
 	}
 	s.started = true
-	for i, l := range s.shape.start(s.configured) {
+	for i, l := range s.starts(s.configured) {
 		if slices.ContainsFunc(s.dims, func(d *dimension) bool { return d.limit.Name == l.Name }) {
 			continue // another budget over the ledger has set it
 		}
@@ -173,6 +183,7 @@ func (s *Scope) complete(snap *limit.Snapshot) {
 func (s *Scope) add(d *dimension) {
 	s.dims = append(s.dims, d)
 	s.some.Store(true)
+	s.study(d, time.Now())
 }
 
 // publish keeps the limits in force for a ledger that has forgotten the scope. It
@@ -198,6 +209,9 @@ func (s *Scope) limits() []limit.Limit {
 // holds s.mu.
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
+	if !d.law.until.IsZero() && !now.Before(d.law.until) {
+		s.study(d, now) // another day
+	}
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
 		s.publish()
@@ -205,6 +219,28 @@ func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed boo
 		return old, true
 	}
 	return old, false
+}
+
+// A quota is the unit and the window of a header's fields.
+type quota struct {
+	unit   limit.Unit
+	window time.Duration
+}
+
+// counts reports whether fields of a unit and a window are a counter, as far as is
+// known. The caller holds s.mu.
+func (s *Scope) counts(u limit.Unit, window time.Duration, now time.Time) bool {
+	if d := s.find(u, window); d != nil {
+		return !d.law.row.Unused
+	}
+	if slices.Contains(s.unused, quota{u, window}) {
+		return false
+	}
+	if row, ok := recorded(s.profile, u, window, now); ok && row.Unused {
+		s.unused = append(s.unused, quota{u, window})
+		return false
+	}
+	return true
 }
 
 // mirror adds a limit like d, which belongs to another scope, unless there is one

@@ -51,18 +51,21 @@ func (s shape) burst(l limit.Limit) int64 {
 	return max(1, min(l.Rate.In(span), l.Rate.N))
 }
 
-// start returns the configured limits with the capacity that they start with:
-// as much as the provider is known to hold. Credit can be cut later, but not
-// raised.
-func (s shape) start(configured []limit.Limit) []limit.Limit {
+// starts returns the configured limits as they start: with all the credit that the
+// provider may hold, and what may go at once while nothing is known. Credit can be
+// cut later, but not raised. The caller holds s.mu.
+func (s *Scope) starts(configured []limit.Limit) []limit.Limit {
 	ls := slices.Clone(configured)
 	for i := range ls {
-		if l := &ls[i]; l.Burst == 0 && l.Rate.N > 0 && l.Rate.Window > 0 {
-			l.Burst = s.burst(*l)
-			if l.Largest == 0 {
-				l.Largest = l.Rate.N
-			}
+		l := &ls[i]
+		if l.Burst != 0 || l.Rate.N <= 0 || l.Rate.Window <= 0 || l.Rate.N > limit.MaxUnits {
+			continue
 		}
+		d := &dimension{limit: *l, configured: *l}
+		s.study(d, time.Now())
+		rate := l.Rate
+		*l = d.effective(s.shape, time.Now())
+		l.Rate, l.Unit = rate, configured[i].Unit
 	}
 	return ls
 }

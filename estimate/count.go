@@ -59,6 +59,8 @@ type counter struct {
 	chars  int64  // characters
 	last   uint64 // the last bytes, the very last in the top byte; 0x80 is a character above ASCII, and nothing before it is remembered
 	digits uint8  // state of digitRuns
+	again  uint8  // 1 if the character before box was the same
+	box    rune   // the last character, if it was a box-drawing or block character
 }
 
 func newCounter(f Family) counter { return counter{w: f.weights(), last: '\n' << 56} }
@@ -87,18 +89,10 @@ func equal(a, b uint64) uint64 {
 	return ^(d&notZero + notZero | d) & highBits
 }
 
-// rows is what rows of blanks and of marks add to eight characters, of which last are
-// the eight before.
-func (w *weights) rows(x, last uint64) (sum int64) {
-	if b := blanks(x); b != 0 {
-		before := blanks(last)
-		rows := b & (b<<8 | before>>56) &^ (b<<16 | before>>48)
-		sum = int64(rows>>7*ones>>56) * w.run
-	}
-	if third := equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48); third != 0 {
-		sum -= int64(bits.OnesCount64(third&marks(x))) * w.row
-	}
-	return sum
+// third is how many characters of x are marks after two of the same; last are the eight
+// before.
+func third(x, last uint64) int {
+	return bits.OnesCount64(equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48) & marks(x))
 }
 
 // marks has the high bit of each byte of x set that is a mark: printed, and neither a
@@ -127,8 +121,7 @@ func (c *counter) add(t []byte, escaped bool) {
 	if escaped {
 		stop = '\\' * ones
 	}
-	i, spare := 0, 0           // spare: bytes so far that are not the first of a character
-	box, again := uint32(0), 0 // the bytes of the last box-drawing character in a row of others than ASCII; 1 if the one before was the same
+	i, spare := 0, 0 // spare: bytes so far that are not the first of a character
 text:
 	for {
 		for i+8 <= len(t) {
@@ -151,8 +144,17 @@ text:
 				g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]
 				digits = g >> 4
 				sum += int64(g&0xf) * w.group
-				if s>>15 != uint32(bits.OnesCount64(m)) { // not all that is marked are digits
-					sum += w.rows(x, last)
+				if rest := uint64(s>>15) - m>>7*ones>>56; rest != 0 { // not all that is marked are digits
+					if b := blanks(x); b != 0 {
+						before := blanks(last)
+						again := b & (b<<8 | before>>56)
+						rows := again &^ (b<<16 | before>>48)
+						sum += int64(rows>>7*ones>>56) * w.run
+						rest -= again >> 7 * ones >> 56
+					}
+					if rest != 0 {
+						sum -= int64(third(x, last)) * w.row
+					}
 				}
 				s %= marked
 			}
@@ -168,20 +170,15 @@ text:
 				var r rune
 				r, size = unescape(t[i:])
 				if r >= 0x80 {
-					k := wideIndex(r) & 0xfff
 					sum += int64(w.enter[last>>56])
 					if last>>56 != 0x80 {
-						box, again = 0, 0
+						c.box = 0
 					}
-					if uint32(k)-boxes >= boxBlocks {
-						sum += int64(w.wide[k])
-						box, again = 0, 0
-					} else if key := boxBytes(r); key == box {
-						sum += w.box[uint32(k)-boxes][again]
-						again = 1
+					if k := wideIndex(r) & 0xfff; uint32(k)-boxes < boxBlocks {
+						sum += c.drawn(r)
 					} else {
 						sum += int64(w.wide[k])
-						box, again = key, 0
+						c.box = 0
 					}
 					last, digits = 0x80<<56, 0
 					i += size
@@ -220,41 +217,42 @@ text:
 		}
 		sum += int64(w.enter[last>>56])
 		if last>>56 != 0x80 {
-			box, again = 0, 0
+			c.box = 0
 		}
 		last, digits = 0x80<<56, 0
+		begin := i
 		for i+4 <= len(t) && t[i] >= 0x80 {
 			x := binary.LittleEndian.Uint32(t[i : i+4])
 			l := &leads[x&0x7f]
 			k, n := uint32(replacement), 1
 			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {
 				k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
-			}
-			if k-boxes < boxBlocks {
-				if x &= 0xffffff; x == box {
-					sum += w.box[k-boxes][again]
-					again = 1
-				} else {
-					sum += int64(w.wide[k])
-					box, again = x, 0
+				if k-boxes < boxBlocks {
+					break
 				}
-			} else {
-				sum += int64(w.wide[k])
-				box, again = 0, 0
 			}
+			sum += int64(w.wide[k])
 			spare += n - 1
 			i += n
 		}
+		if i > begin {
+			c.box = 0
+		}
+		// The last bytes, and box-drawing characters.
 		for i < len(t) && t[i] >= 0x80 {
 			r, n := utf8.DecodeRune(t[i:])
-			k := wideIndex(r) & 0xfff
-			if b := uint32(k) - boxes; b < boxBlocks && boxBytes(r) == box {
-				sum += w.box[b][again]
-			} else {
-				sum += int64(w.wide[k])
-			}
 			spare += n - 1
 			i += n
+			k := uint32(wideIndex(r) & 0xfff)
+			if k-boxes < boxBlocks {
+				sum += c.drawn(r)
+				continue
+			}
+			sum += int64(w.wide[k])
+			c.box = 0
+			if i+4 <= len(t) {
+				continue text
+			}
 		}
 	}
 	c.sum, c.last, c.digits = sum, last, digits
@@ -270,9 +268,16 @@ const (
 	boxBlocks = 3
 )
 
-// boxBytes are the three bytes of a character in UTF-8, as a little-endian number.
-func boxBytes(r rune) uint32 {
-	return 0xe0 | uint32(r)>>12 | (0x80|uint32(r)>>6&0x3f)<<8 | (0x80|uint32(r)&0x3f)<<16
+// drawn is the weight of a box-drawing or block character, and remembers it.
+func (c *counter) drawn(r rune) int64 {
+	k := wideIndex(r)
+	if r == c.box {
+		again := c.again
+		c.again = 1
+		return c.w.box[k-boxes][again]
+	}
+	c.box, c.again = r, 0
+	return int64(c.w.wide[k])
 }
 
 // lead is what a byte of 0x80 and above asks of the bytes after it, for itself

@@ -257,7 +257,7 @@ func (s *scanner) open(f *frame, i int) int {
 	if s.depth == 0 && (s.ended || !object) {
 		s.broken = true // an array, or a second value
 		s.ended = true
-		return s.subtree(i, asUnknown, nil)
+		return s.subtree(i, asUnknown)
 	}
 	switch p {
 	case asData, asReasoning:
@@ -270,28 +270,31 @@ func (s *scanner) open(f *frame, i int) int {
 			p = asContent
 		}
 	case asArguments, asStructure:
-		return s.subtree(i, asStructure, nil)
+		return s.subtree(i, asStructure)
 	case asTools:
-		return s.subtree(i, asStructure, &s.t.tools)
+		if object && choosesOnly(s.body[i:]) {
+			return s.subtree(i, asSkipped)
+		}
+		return s.definition(i, &s.t.tools)
 	case asSchema:
-		return s.subtree(i, asStructure, &s.t.schema)
+		return s.definition(i, &s.t.schema)
 	case asUnknown:
-		return s.subtree(i, asUnknown, nil)
+		return s.subtree(i, asUnknown)
 	case asStored:
 		if !empty(s.body[i:]) {
 			s.t.server++
 		}
-		return s.subtree(i, asSkipped, nil)
+		return s.subtree(i, asSkipped)
 	case asIDs:
 		if object {
-			return s.subtree(i, asSkipped, nil)
+			return s.subtree(i, asSkipped)
 		}
 	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking, asFormat, asEmbedding:
 	default:
-		return s.subtree(i, asSkipped, nil)
+		return s.subtree(i, asSkipped)
 	}
 	if s.depth == maxFrames {
-		return s.subtree(i, asStructure, nil)
+		return s.subtree(i, asStructure)
 	}
 	s.depth++
 	s.frames[s.depth] = frame{place: p, hint: hint, members: uint8(s.n), object: object, key: object}
@@ -590,23 +593,19 @@ func (s *scanner) setting(f *frame, raw []byte) {
 
 // subtree passes over the object or array at b[i] whose inside needs no names.
 // As structure it is counted, in stretches that leave out payloads and the
-// indentation after line breaks. What it is made of goes into sh, if there is one.
-func (s *scanner) subtree(i int, p place, sh *shape) int {
+// indentation after line breaks.
+func (s *scanner) subtree(i int, p place) int {
 	b := s.body
 	depth, from := 0, i
-	r := shapeReader{sh: sh}
 	for i < len(b) {
 		switch b[i] {
 		case '{', '[':
 			depth++
-			if sh != nil {
-				r.enter(depth, b[i] == '{')
-			}
 		case '}', ']':
 			depth--
 			if depth == 0 {
 				i++
-				s.stretch(b[from:i], p, sh)
+				s.stretch(b[from:i], p)
 				return i
 			}
 		case '"':
@@ -616,33 +615,45 @@ func (s *scanner) subtree(i int, p place, sh *shape) int {
 				s.broken = true
 				end = len(b)
 			}
-			if sh != nil {
-				if end+1 < len(b) && b[end+1] == ':' || isName(b, end+1) {
-					r.name(s, b[start:end], depth)
-				} else if r.last != wordOther || r.lists|r.values != 0 {
-					r.str(s, b[start:end], depth)
-				}
-			}
-			if p != asSkipped && end-start >= len("data:,;base64") {
-				if k, body, ok := s.embedded(b[start:end]); ok {
-					s.stretch(b[from:i], p, sh)
-					from = min(end+1, len(b))
-					s.stray(b[start:end], body, k, p)
-				}
+			if p != asSkipped && end-start >= minEmbedded {
+				from = s.leaveOut(from, start, end, p)
 			}
 			i = end
 		case '\n':
-			s.stretch(b[from:i], p, sh)
-			for i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t' || b[i+1] == '\n' || b[i+1] == '\r') {
-				i++
-			}
+			s.stretch(b[from:i], p)
+			i = lastBlank(b, i)
 			from = i + 1
 		}
 		i++
 	}
 	s.broken = true
-	s.stretch(b[min(from, len(b)):], p, sh)
+	s.stretch(b[min(from, len(b)):], p)
 	return len(b)
+}
+
+// minEmbedded is the length below which no string in a structure is a payload.
+const minEmbedded = len("data:,;base64")
+
+// leaveOut takes the string from start to end out of the stretch that begins at from,
+// if it is a payload, and returns where the stretch goes on.
+func (s *scanner) leaveOut(from, start, end int, p place) int {
+	raw := s.body[start:end]
+	k, body, ok := s.embedded(raw)
+	if !ok {
+		return from
+	}
+	s.stretch(s.body[from:start-1], p)
+	s.stray(raw, body, k, p)
+	return min(end+1, len(s.body))
+}
+
+// lastBlank returns the index of the last blank of those that follow one another
+// from b[i] on, which is one.
+func lastBlank(b []byte, i int) int {
+	for i+1 < len(b) && (b[i+1] == ' ' || b[i+1] == '\t' || b[i+1] == '\n' || b[i+1] == '\r') {
+		i++
+	}
+	return i
 }
 
 // embedded finds a payload in a string that has no name to tell.
@@ -666,16 +677,15 @@ func (s *scanner) stray(raw, body []byte, k mediaKind, p place) {
 	s.part = outer
 }
 
-// stretch counts a piece of structure.
-func (s *scanner) stretch(raw []byte, p place, sh *shape) {
-	if p == asStructure && len(raw) > 0 {
-		milli, chars := s.tokens(raw)
-		s.t.chars += chars
-		s.t.structure += chars
-		if sh != nil {
-			sh.milli += milli
-		}
+// stretch counts a piece of structure and returns its milli-tokens.
+func (s *scanner) stretch(raw []byte, p place) int64 {
+	if p != asStructure || len(raw) == 0 {
+		return 0
 	}
+	milli, chars := s.tokens(raw)
+	s.t.chars += chars
+	s.t.structure += chars
+	return milli
 }
 
 // text counts a text of the prompt and returns its milli-tokens.

@@ -1,6 +1,10 @@
 package estimate
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // A shape is what a definition of tools, or a schema, is made of. Some makers show
 // a model the JSON as it came, some write it in a shorter form of their own. One
@@ -43,51 +47,71 @@ const (
 	wordServer
 )
 
-// wordOf is the table of names in definitions of tools and in schemas.
+// wordOf is the table of names in definitions of tools and in schemas. Most names are
+// told by one letter and their length.
 func wordOf(key []byte) word {
-	switch len(key) { // most names are told by their length and one letter
-	case 4:
+	if len(key) < len("type") {
+		return wordOther
+	}
+	switch key[0] {
+	case 't':
 		switch string(key) {
 		case "type":
 			return wordType
+		case "title":
+			return wordDropped
+		}
+	case 'd':
+		if string(key) == "description" {
+			return wordDescription
+		}
+	case 'p':
+		if string(key) == "properties" {
+			return wordProperties
+		}
+	case 'r':
+		if string(key) == "required" {
+			return wordRequired
+		}
+	case 'n':
+		switch string(key) {
 		case "name":
 			return wordName
-		case "enum":
-			return wordEnum
-		}
-		return wordOther
-	case 8:
-		switch string(key) {
-		case "required":
-			return wordRequired
 		case "nullable":
 			return wordDropped
 		}
-		return wordOther
-	case 10:
+	case 's':
+		if string(key) == "strict" {
+			return wordDropped
+		}
+	case 'a':
+		if string(key) == "additionalProperties" {
+			return wordDropped
+		}
+	case '$':
+		if string(key) == "$schema" {
+			return wordDialect
+		}
+	case 'e':
 		switch string(key) {
-		case "properties":
-			return wordProperties
-		case "urlContext", "googleMaps", "fileSearch":
+		case "enum":
+			return wordEnum
+		case "enterpriseWebSearch":
 			return wordServer
 		}
-		return wordOther
-	case 11:
+	case 'c':
 		switch string(key) {
-		case "description":
-			return wordDescription
-		case "url_context", "google_maps", "file_search", "mcp_servers":
+		case "cache_control":
+			return wordDropped
+		case "codeExecution", "code_execution":
 			return wordServer
 		}
-		return wordOther
-	}
-	switch string(key) {
-	case "strict", "additionalProperties", "title", "cache_control":
-		return wordDropped
-	case "$schema":
-		return wordDialect
-	case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "enterpriseWebSearch":
-		return wordServer
+	case 'f', 'g', 'm', 'u':
+		switch string(key) {
+		case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval",
+			"googleMaps", "google_maps", "urlContext", "url_context", "fileSearch", "file_search", "mcp_servers":
+			return wordServer
+		}
 	}
 	return wordOther
 }
@@ -125,72 +149,178 @@ func (s *scanner) toolType(sh *shape, raw []byte) {
 	}
 }
 
-// A reader of shapes follows the nesting of one definition. Sets of depths are bits;
-// below the 64th level nothing is told apart.
-type shapeReader struct {
-	sh         *shape
-	last       word   // of the name before the value that comes next
-	properties uint64 // depths of objects whose names are properties
-	lists      uint64 // depths of lists of required names
-	values     uint64 // depths of lists of an enumeration
-}
-
 // toolDepth is where the type of a tool stands: in an object in a list.
 const toolDepth = 2
 
-// enter notes an object or array that opens at a depth.
-func (r *shapeReader) enter(depth int, object bool) {
-	bit := uint64(1) << min(depth, 63)
-	r.properties, r.lists, r.values = r.properties&^bit, r.lists&^bit, r.values&^bit
-	switch {
-	case object && r.last == wordProperties:
-		r.properties |= bit
-		r.sh.objects++
-	case !object && r.last == wordRequired:
-		r.lists |= bit
-	case !object && r.last == wordEnum:
-		r.values |= bit
+// shapeDepth is the level below which the parts of a definition are not told apart.
+const shapeDepth = 64
+
+// definition is [scanner.subtree] for a definition of tools or a schema: what it is made
+// of goes into sh.
+func (s *scanner) definition(i int, sh *shape) int {
+	b := s.body
+	depth, from := 0, i
+	last := wordOther          // the name before the value that comes next
+	in := wordOther            // the name of the innermost object or array, if it says what stands in it
+	var outer [shapeDepth]word // the same for those around it, by depth
+	for i < len(b) {
+		switch b[i] {
+		case '{':
+			if depth < shapeDepth {
+				outer[depth] = in
+			}
+			depth++
+			in = wordOther
+			if last == wordProperties {
+				in = last
+				sh.objects++
+			}
+			last = wordOther
+		case '[':
+			if depth < shapeDepth {
+				outer[depth] = in
+			}
+			depth++
+			in = wordOther
+			if last == wordRequired || last == wordEnum {
+				in = last
+			}
+			last = wordOther
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				i++
+				sh.milli += s.stretch(b[from:i], asStructure)
+				return i
+			}
+			in = wordOther
+			if uint(depth) < shapeDepth {
+				in = outer[depth]
+			}
+			if i+1 < len(b) && b[i+1] == ',' {
+				i++
+			}
+		case '"':
+			start := i + 1
+			end, look := -1, start // look is where the quote is looked for
+			if start+16 <= len(b) {
+				x := binary.LittleEndian.Uint64(b[start : start+8])
+				if last == wordOther && in != wordProperties {
+					if w, n := commonName(x, b[start+8:start+16]); n > 0 {
+						last = w
+						i = start + n
+						continue
+					}
+				}
+				if q := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones); q != 0 {
+					if j := start + bits.TrailingZeros64(q)/8; b[j] == '"' {
+						end = j
+					}
+				} else {
+					look += 8
+				}
+			}
+			if end < 0 {
+				if end = stringEnd(b, look); end < 0 {
+					s.broken = true
+					end = len(b)
+				}
+			}
+			raw := b[start:end]
+			i = end + 1
+			if i < len(b) && b[i] == ':' || isName(b, i) {
+				i++
+				if last = wordOther; in == wordProperties {
+					sh.props++
+				} else if last = wordOf(raw); last >= wordDropped {
+					s.special(sh, last)
+				}
+				continue
+			}
+			switch last {
+			case wordOther:
+				switch in {
+				case wordRequired:
+					sh.required++
+				case wordEnum:
+					sh.enums++
+				}
+			case wordName:
+				sh.tools++
+			case wordDescription:
+				sh.descs++
+			case wordType:
+				if depth == toolDepth {
+					s.toolType(sh, raw)
+				}
+			}
+			last = wordOther
+			if i < len(b) && b[i] == ',' {
+				i++
+			}
+			if len(raw) >= minEmbedded && (len(raw) >= minBase64 || raw[0]|0x20 == 'd' || raw[0] == '\\') {
+				if j := s.leaveOut(start-1, start, end, asStructure); j != start-1 {
+					sh.milli += s.stretch(b[from:start-1], asStructure)
+					from = j
+				}
+			}
+			continue
+		case '\n':
+			sh.milli += s.stretch(b[from:i], asStructure)
+			i = lastBlank(b, i)
+			from = i + 1
+		}
+		i++
 	}
-	r.last = wordOther
+	s.broken = true
+	sh.milli += s.stretch(b[min(from, len(b)):], asStructure)
+	return len(b)
 }
 
-// name notes a name at a depth.
-func (r *shapeReader) name(s *scanner, raw []byte, depth int) {
-	r.last = wordOther
-	if r.properties>>min(depth, 63)&1 != 0 {
-		r.sh.props++
-		return
+// Names that most definitions consist of, as eight bytes from their first on: a name of
+// four letters with the quote, the colon and the next quote behind it, or its beginning.
+const (
+	typeString  = 't' | 'y'<<8 | 'p'<<16 | 'e'<<24 | '"'<<32 | ':'<<40 | '"'<<48
+	nameString  = 'n' | 'a'<<8 | 'm'<<16 | 'e'<<24 | '"'<<32 | ':'<<40 | '"'<<48
+	description = 'd' | 'e'<<8 | 's'<<16 | 'c'<<24 | 'r'<<32 | 'i'<<40 | 'p'<<48 | 't'<<56
+	properties  = 'p' | 'r'<<8 | 'o'<<16 | 'p'<<24 | 'e'<<32 | 'r'<<40 | 't'<<48 | 'i'<<56
+	required    = 'r' | 'e'<<8 | 'q'<<16 | 'u'<<24 | 'i'<<32 | 'r'<<40 | 'e'<<48 | 'd'<<56
+	parameters  = 'p' | 'a'<<8 | 'r'<<16 | 'a'<<24 | 'm'<<32 | 'e'<<40 | 't'<<48 | 'e'<<56
+
+	shortName = 1<<56 - 1 // of eight bytes, the first seven
+)
+
+// commonName reads a name that most definitions have, with the colon behind it: its first
+// eight bytes are x, those after them rest. It returns what the name says and how many
+// bytes it took, 0 for any other name and for what is no name.
+func commonName(x uint64, rest []byte) (w word, n int) {
+	switch {
+	case x&shortName == typeString:
+		return wordType, len(`type":`)
+	case x&shortName == nameString:
+		return wordName, len(`name":`)
+	case x == description && string(rest[:5]) == `ion":`:
+		return wordDescription, len(`description":`)
+	case x == properties && string(rest[:4]) == `es":`:
+		return wordProperties, len(`properties":`)
+	case x == required && string(rest[:2]) == `":`:
+		return wordRequired, len(`required":`)
+	case x == parameters && string(rest[:4]) == `rs":`:
+		return wordOther, len(`parameters":`)
 	}
-	switch r.last = wordOf(raw); r.last {
+	return wordOther, 0
+}
+
+// special notes a name that a maker leaves out, or that names what runs at the provider.
+func (s *scanner) special(sh *shape, w word) {
+	switch w {
 	case wordDropped:
-		r.sh.dropped++
+		sh.dropped++
 	case wordDialect:
-		r.sh.dialects++
+		sh.dialects++
 	case wordServer:
 		s.t.server++
 	}
-}
-
-// str notes a string at a depth that is no name.
-func (r *shapeReader) str(s *scanner, raw []byte, depth int) {
-	switch r.last {
-	case wordOther:
-		if r.lists>>min(depth, 63)&1 != 0 {
-			r.sh.required++
-		} else if r.values>>min(depth, 63)&1 != 0 {
-			r.sh.enums++
-		}
-		return
-	case wordName:
-		r.sh.tools++
-	case wordDescription:
-		r.sh.descs++
-	case wordType:
-		if depth == toolDepth {
-			s.toolType(r.sh, raw)
-		}
-	}
-	r.last = wordOther
 }
 
 // isName reports whether the string that ends before b[i] is a name: a colon comes
@@ -206,6 +336,14 @@ func isName(b []byte, i int) bool {
 		}
 	}
 	return false
+}
+
+// choosesOnly reports whether the object that b begins with says only how tools are
+// chosen, as Gemini's toolConfig does; a model does not read that.
+func choosesOnly(b []byte) bool {
+	b = bytes.TrimLeft(b[1:], " \t\n\r")
+	return bytes.HasPrefix(b, []byte(`"functionCallingConfig"`)) || bytes.HasPrefix(b, []byte(`"function_calling_config"`)) ||
+		bytes.HasPrefix(b, []byte(`"retrievalConfig"`))
 }
 
 // empty reports whether the object or array that b begins with has nothing in it.

@@ -661,6 +661,9 @@ func (l *Learner) conclude(now time.Time) {
 		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
 			l.belief.Why = fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise)
 		}
+	case v.byReset >= 3 && v.against*4 <= v.byReset:
+		// Resets say a bucket. When it runs near empty all the time, the books of
+		// windows foretell as much as its own.
 	case l.windowed():
 		if l.believe(now, l.window()) {
 			f := l.pairs[l.chosen]

@@ -48,7 +48,7 @@ func (l *Limiter) want(w *want, a *Ask, place bool) error {
 			if name == "" {
 				continue
 			}
-			s := l.scopes[name]
+			s := l.scopes.find(name)
 			if s == nil {
 				made = true
 				if _, err := l.scope(name); err != nil {
@@ -112,96 +112,98 @@ func (st *stop) line() *line {
 	switch {
 	case st.b != nil:
 		return st.b.line
-	case st.s.queue == nil:
+	case st.s.busy == nil:
 		return nil
 	case st.door:
-		return st.s.queue.door
+		return st.s.busy.door
 	}
-	return st.s.queue.places
+	return st.s.busy.places
 }
 
 // lacks looks for what w lacks at now. It goes through the path from the inside
 // out. So a call that is stopped by something of its own stands there, and blocks
 // nobody at the limits that it shares.
 //
-// k is the lane whose head w is, first in the line where it stands, or nil for a
-// newcomer. A lane stays where it is until it has enough of that.
+// k is the lane whose head w is, first in the line where it stands, and has been
+// looked at there; or it is nil for a newcomer. Others who stand in a line are
+// before w, unless the order there says otherwise.
 func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
+	var in *line
 	if k != nil {
-		st = stop{s: k.in.s, b: k.in.b, door: k.in.door}
-		if st.line() == k.in && l.stopped(&st, w, k, now) { // else it is a line for nothing now
-			return st, true
-		}
+		in = k.in
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if st = (stop{s: s}); s.opt.MaxInFlight > 0 && l.stopped(&st, w, k, now) {
-			return st, true
-		}
-		for j := range s.limits {
-			if st = (stop{s: s, b: &s.limits[j]}); l.stopped(&st, w, k, now) {
-				return st, true
+		if w.place && s.opt.MaxInFlight > 0 && (in == nil || s.busy.places != in) {
+			if s.full() {
+				return stop{s: s, at: never}, true
+			}
+			if at, behind := l.behind(s.busy.places, w, k, now, 1); behind {
+				return stop{s: s, at: at}, true
 			}
 		}
-		if st = (stop{s: s, door: true}); now < s.pausedUntil && l.stopped(&st, w, k, now) {
-			return st, true
+		for j := range s.limits {
+			b := &s.limits[j]
+			c := w.a.in(b.unit)
+			if c == 0 || in != nil && b.line == in {
+				continue // what needs nothing of a limit delays nobody there
+			}
+			if at, short := b.short(now, c); short {
+				return stop{s: s, b: b, at: at}, true
+			}
+			if b.line == nil {
+				continue
+			}
+			if at, behind := l.behind(b.line, w, k, now, c); behind {
+				return stop{s: s, b: b, at: at}, true
+			}
+		}
+		if now < s.pausedUntil && (in == nil || s.busy.door != in) {
+			at, held := s.holds(now, w.place)
+			if !held {
+				at, held = l.behind(s.busy.door, w, k, now, 0)
+			}
+			if held {
+				return stop{s: s, door: true, at: at}, true
+			}
 		}
 	}
 	return stop{}, false
 }
 
-// stopped reports whether w lacks one thing, and notes when to look again. Others
-// who stand in its line are before w, unless the order there says otherwise.
-func (l *Limiter) stopped(st *stop, w *want, k *lane, now int64) bool {
-	s := st.s
-	st.at = never
+// stays reports whether k, the first of q, still lacks what q is about, and when
+// to look again. A lane stays where it is until it has enough of that.
+func (l *Limiter) stays(q *line, k *lane, now int64) (at int64, stays bool) {
+	c := int64(1)
 	switch {
-	case st.b != nil:
-		c := w.a.in(st.b.unit)
-		if c == 0 {
-			return false // it needs nothing of this one, and delays nobody
+	case q.b != nil:
+		if q.b.line != q {
+			return 0, false // a line for nothing now
 		}
-		if at, short := st.b.short(now, c); short {
-			st.at = at
-			return true
+		a := k.head.cost.amounts()
+		c = a.in(q.b.unit)
+		if at, short := q.b.short(now, c); short {
+			return at, true
 		}
-		return l.waits(st, w, k, now, c)
-	case !st.door:
-		if !w.place || s.opt.MaxInFlight == 0 {
-			return false
-		}
-		return s.full() || l.waits(st, w, k, now, 1)
-	case now >= s.pausedUntil:
-		return false
+	case q.door:
+		return q.s.holds(now, k.needs&needsPlace != 0)
+	case q.s.full():
+		return never, true
+	case q.s.opt.MaxInFlight == 0:
+		return 0, false
 	}
-	at, may := s.probing(now)
-	switch {
-	case !may:
-		st.at = at
-		return true
-	case !w.place: // without a reservation nobody hears of a probe's end
-		st.at = s.pausedUntil
-		return true
+	if q.claim != nil && q.claim != k {
+		return l.claimed(q, k, now, c)
 	}
-	return l.waits(st, w, k, now, 0)
+	return 0, false
 }
 
-// waits is behind for the line of st, if there is one.
-func (l *Limiter) waits(st *stop, w *want, k *lane, now, c int64) bool {
-	q := st.line()
-	if q == nil {
-		return false
-	}
-	at, behind := l.behind(q, w, k, now, c)
-	if behind {
-		st.at = at
-	}
-	return behind
-}
-
-// behind reports whether w must wait for others in q, though the c units that it
+// behind reports whether w must wait for others in q, if there is such a line, though the c units that it
 // wants are there. The instant is that until which it must, or never.
 func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, behind bool) {
+	if q == nil {
+		return 0, false
+	}
 	if q.n > 0 && (k == nil || k.in != q) {
 		var head *waiter
 		if k != nil {
@@ -219,36 +221,42 @@ func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, beh
 
 // take spends what w wants in all scopes of its path. Nothing is lacking.
 func (l *Limiter) take(w *want, now int64) Reservation {
-	if l.young.oldest != nil {
-		l.young.settle(l)
-	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		for j := range s.limits {
 			b := &s.limits[j]
-			b.take(now, w.a.in(b.unit))
+			if c := w.a.in(b.unit); b.more == nil {
+				b.Bucket.take(now, c)
+			} else {
+				b.takeMore(now, c)
+			}
 		}
-		s.debits = s.debits.plus(w.cost)
+		if l.young.oldest != nil || s.busy.trail != nil {
+			l.remember(s, now)
+		}
+		s.busy.debits = s.busy.debits.plus(w.cost)
 	}
 	r := Reservation{seq: l.open.seq}
 	var e *entry
 	if w.place {
 		e = l.open.put(l, w.cost)
-		e.tenant, e.class = w.tenant, w.class
-		if w.likely != w.cost {
-			e.spare = w.cost.minus(w.likely)
+		if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost {
+			e.more, e.class, e.spare = true, w.class, w.cost.minus(w.likely)
+			if w.tenant != &l.root {
+				e.tenant = w.tenant
+			}
 		}
-		r = Reservation{e: e, seq: e.seq}
+		r = Reservation{by: e, seq: e.seq}
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		if e != nil {
-			s.open++
+			s.busy.open++
 			if s != &l.root {
 				l.use(s)
 				e.path = append(e.path, hold{s: s})
 			}
-			s.spare = s.spare.plus(e.spare)
+			s.busy.spare = s.busy.spare.plus(e.spare)
 			if p := s.pause; p != nil && now < s.pausedUntil {
 				p.probe = e.seq
 			}
@@ -258,12 +266,14 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 		}
 		for j := range s.limits {
 			b := &s.limits[j]
-			if c := w.a.in(b.unit); c > 0 && b.line != nil && b.line.n > 0 {
-				l.charge(b.line, w, c, now)
+			if q := b.line; q != nil && q.n > 0 {
+				if c := w.a.in(b.unit); c > 0 {
+					l.charge(q, w, c, now)
+				}
 			}
 		}
-		if q := s.queue; w.place && q != nil && q.places != nil && q.places.n > 0 {
-			l.charge(q.places, w, 1, now)
+		if q := s.busy.places; w.place && q != nil && q.n > 0 {
+			l.charge(q, w, 1, now)
 		}
 	}
 	return r
@@ -343,7 +353,7 @@ func (l *Limiter) estimate(w *want, k *lane, now int64, least bool) outlook {
 			b.advance(now)
 			ahead := l.ahead(w, k, b, c, least)
 			if least {
-				spare := s.spare.amounts()
+				spare := s.busy.spare.amounts()
 				ahead -= max(0, spare.in(b.unit))
 				c = max(0, c+min(0, ahead))
 				ahead = max(0, ahead)

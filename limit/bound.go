@@ -6,40 +6,106 @@ import "time"
 // limiter uses the meter by the methods of Bucket and those in this file only, so
 // another meter of the same methods changes nothing elsewhere.
 type bound struct {
-	Bucket
+	meter
 	unit Unit
 	born uint64 // table.seq when it came; see correct
 
 	cfg  *Limit // in force
 	conf *Limit // as configured; nil if it was only put in force
 
-	held int64 // the instant until which Pause or Drain set the level back
-	took wide  // how far, in grains
-
 	line *line // of those who lack it; nil until somebody does
+	rare *rare // nil if all of it is zero
 }
 
-func newBound(cfg *Limit, now int64) bound {
+// rare is what few limits have. All others take less memory.
+type rare struct {
+	held int64    // the instant until which Pause or Drain set the level back
+	took wide     // how far, in grains
+	when *instant // of which readings speak; nil before the first
+}
+
+// held is rare.held.
+func (b *bound) held() int64 {
+	if b.rare == nil {
+		return 0
+	}
+	return b.rare.held
+}
+
+// needsRare is rare, made if it is not there.
+func (b *bound) needsRare() *rare {
+	if b.rare == nil {
+		b.rare = &rare{}
+	}
+	return b.rare
+}
+
+// newBound makes a limit at instant now. epoch is the instant 0, counted from 1970.
+func newBound(cfg *Limit, now, epoch int64) bound {
 	burst, largest := cfg.sizes()
-	b := bound{Bucket: newBucket(cfg.Rate, burst, largest, now), unit: cfg.Unit, cfg: cfg}
+	b := bound{meter: meter{Bucket: newBucket(cfg.Rate, burst, largest, now)}, unit: cfg.Unit, cfg: cfg}
 	if cfg.Empty {
 		b.level = wide{}
 	}
+	b.obey(&Limit{}, epoch)
 	return b
+}
+
+// obey takes over the law and the guard of b.cfg, at the last instant, where they
+// differ from those of old.
+func (b *bound) obey(old *Limit, epoch int64) {
+	if law := b.cfg.Law; law != old.Law {
+		if !law.FirstCall || law.Edge != 0 {
+			law.Edge -= time.Duration(epoch)
+			if law.FirstCall && law.Edge == 0 {
+				law.Edge = 1
+			}
+		}
+		b.follow(law) // cannot fail: checked with the limit
+	}
+	switch g := b.cfg.Guard; {
+	case g == old.Guard:
+	case g > 0 && old.Guard > 0:
+		b.more.guard.set(b.at, b.cfg.Rate, g)
+	case g == 0 && b.burst < b.cfg.Rate.N && b.more.window == nil:
+		// A short burst instead of the guard: what went through that is not there.
+		b.more.guard.pace.advance(b.at)
+		b.lower(b.more.guard.pace.level)
+		b.protect(0)
+	default:
+		b.protect(g)
+	}
+	if x := b.more; x != nil && x.window == nil && !x.guarded {
+		b.more = nil
+	}
 }
 
 // short reports whether c must wait at now, and until when.
 func (b *bound) short(now, c int64) (at int64, lacks bool) {
-	b.advance(now)
+	if b.more != nil {
+		return b.shortMore(now, c)
+	}
+	b.Bucket.advance(now)
 	if !b.lacks(c) {
 		return 0, false
 	}
-	return later(now, b.waitFrom(now, 0, c)), true
+	return later(now, b.Bucket.waitFrom(now, 0, c)), true
+}
+
+func (b *bound) shortMore(now, c int64) (at int64, lacks bool) {
+	b.advance(now)
+	if b.admits(now, c) {
+		return 0, false
+	}
+	return later(now, max(1, b.waitFrom(now, 0, c))), true
 }
 
 // leaves reports whether, with c spent at now, next can still go at the instant
 // then.
 func (b *bound) leaves(now, c, then, next int64) bool {
+	if b.more != nil {
+		return later(now, b.waitFrom(now, c, next)) <= then
+	}
 	rest := b.level.sub(mul(uint64(c), b.w)).add(mul(b.n, uint64(then-now))).min(b.cap)
 	return !rest.less(b.need(next))
 }
@@ -47,26 +113,37 @@ func (b *bound) leaves(now, c, then, next int64) bool {
 // full reports whether b holds at now what a new one of its kind would hold.
 func (b *bound) full(now int64) bool {
 	b.advance(now)
-	return b.held <= now && !b.level.less(b.cap)
+	return b.held() <= now && !b.level.less(b.cap) && (b.more == nil || b.more.window == nil || b.credit() >= int64(b.n))
 }
 
-// setBack lowers b, at now, so that then is there after d, in grains. It reports
-// whether b was above.
+// setBack lowers the bucket of b, at now, so that then is there after d, in
+// grains. It reports whether it was above.
 func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
 	b.advance(now)
 	real := b.real(now)
 	if !b.lower(then.sub(mul(b.n, uint64(d)))) {
 		return false
 	}
-	b.held, b.took = later(now, int64(d)), real.sub(b.level)
+	x := b.needsRare()
+	x.held, x.took = later(now, int64(d)), real.sub(b.level)
 	return true
+}
+
+// refused lowers b, at now, so that keep units are there after d. It reports
+// whether credit fell.
+func (b *bound) refused(now, keep int64, d time.Duration) bool {
+	fell := b.setBack(now, mul(uint64(keep), b.w), d)
+	if b.more != nil {
+		fell = b.refusedMore(now, keep, int64(d)) || fell
+	}
+	return fell
 }
 
 // real is what the level would be had it not been set back.
 func (b *bound) real(now int64) wide {
 	real := b.level
-	if now < b.held {
-		real = real.add(b.took)
+	if now < b.held() {
+		real = real.add(b.rare.took)
 	}
 	if b.cap.less(real) {
 		return b.cap
@@ -78,11 +155,12 @@ func (b *bound) real(now int64) wide {
 // then, and never more than it would hold had it not been set back.
 func (b *bound) release(now int64) {
 	b.advance(now)
-	if now >= b.held {
+	held := b.held()
+	if now >= held {
 		return
 	}
-	b.level = b.level.add(mul(b.n, uint64(b.held-now))).min(b.real(now))
-	b.held, b.took = 0, wide{}
+	b.level = b.level.add(mul(b.n, uint64(held-now))).min(b.real(now))
+	b.rare.held, b.rare.took = 0, wide{}
 }
 
 // change is set at now. A level that was set back is computed anew, to be what
@@ -92,7 +170,7 @@ func (b *bound) release(now int64) {
 //
 // Overflow: a debt of 2^126, what was taken from it, and 2^103 earned meanwhile.
 func (b *bound) change(now int64, r Rate, burst, largest int64) {
-	w, left := uint64(r.Window), uint64(max(0, b.held-now))
+	w, left := uint64(r.Window), uint64(max(0, b.held()-now))
 	real := b.real(now).rescale(b.w, w)
 	then := b.level.add(mul(b.n, left)).rescale(b.w, w).sub(mul(uint64(r.N), left))
 	b.set(r, burst, largest)
@@ -105,5 +183,5 @@ func (b *bound) change(now int64, r Rate, burst, largest int64) {
 	}
 	b.level = then.min(most).min(real)
 	b.saturate()
-	b.took = real.sub(b.level)
+	b.rare.took = real.sub(b.level)
 }

@@ -201,7 +201,7 @@ func TestLineSumAtTheBounds(t *testing.T) {
 		k.likely = Cost{Input: hardQueue * (MaxUnits + 1), Output: hardQueue * (MaxUnits + 1)}
 		k.flow.likely = k.likely
 		o := l.estimate(&w, k, l.now(), false)
-		_, err := l.join(&w, k, stop{}, l.now(), time.Time{})
+		_, err := l.join(&w, k, &stop{}, l.now(), time.Time{})
 		l.mu.Unlock()
 		if o.at != math.MaxInt64 || o.b == nil {
 			t.Errorf("at %d", o.at)

@@ -30,7 +30,8 @@ func (l *Limiter) move(k *lane, st stop, now int64) {
 
 // claim marks what k needs as claimed by it, unless an older claim is there.
 func (l *Limiter) claim(k *lane, now int64) {
-	w := k.want()
+	var w want
+	k.want(&w)
 	l.needed(&w, func(st stop) {
 		q := st.line()
 		if q == nil {
@@ -85,7 +86,8 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) (at int64, blocked boo
 	if k != nil && k.claimed > 0 && k.claimed < o.claimed || o.in == q || o.in.first() != o {
 		return 0, false
 	}
-	w := o.want()
+	var w want
+	o.want(&w)
 	start := now
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
@@ -103,7 +105,7 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) (at int64, blocked boo
 		at = start
 	}
 	if q.b == nil {
-		return at, q.s.opt.MaxInFlight-q.s.open <= 1
+		return at, q.s.opt.MaxInFlight-q.s.busy.open <= 1
 	}
 	return at, !q.b.leaves(now, c, start, w.a.in(q.b.unit))
 }

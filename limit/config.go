@@ -35,7 +35,51 @@ type Limit struct {
 
 	// Empty starts the limit with no credit instead of a full burst.
 	Empty bool
+
+	// Law is how the limit gives back what was used: in one of the windows of
+	// [Shape], or as a bucket, which the zero Law is too. Its Edge is counted from
+	// the beginning of 1970 in UTC: time.Duration(t.UnixNano()). A ledger without
+	// windows may meter a bucket instead.
+	//
+	// Under a window the Burst is not read, and Rate.N may be used in each window. A
+	// cost above it goes alone, in a window without other use.
+	Law Law
+
+	// Guard is how much may go at once, in units, until evidence shows more: see
+	// [Guard]. What answers say is left lifts it ([Reservation.Lower]), and attempts
+	// that were not refused ([Reservation.Passed]). [Limiter.Drain] brings it back.
+	// Zero means no guard.
+	Guard int64
+
+	// Margin is how much of what an answer says is left is not used, in units.
+	// Windows do not read it. Without a margin the ledger follows the other side's so
+	// closely that a call which overtakes another on the way is refused.
+	Margin int64
+
+	// ReadAt is the instant of which answers speak that say what is left.
+	ReadAt ReadAt
+
+	// LawSince and LawWhy say since when the Law is believed, or was given up, and
+	// for what reason. They are for people, and must hold no secret.
+	LawSince time.Time
+	LawWhy   string
 }
+
+// A ReadAt is an instant of which an answer speaks when it says what is left.
+type ReadAt uint8
+
+const (
+	// ReadAtSending: the balance is that of the instant at which the call was
+	// admitted on the other side. It is the zero ReadAt.
+	ReadAtSending ReadAt = iota
+
+	// ReadUnsure is ReadAtSending until answers agree on another instant.
+	ReadUnsure
+
+	// ReadAtAnswer: the balance is that of the answer, until answers agree on
+	// another instant.
+	ReadAtAnswer
+)
 
 // Most is the real bound: the most units admitted in any span of time d,
 // wherever it begins and both ends included. It is the burst (or the largest
@@ -109,9 +153,20 @@ func (l Limit) checked(field string) (Limit, error) {
 	if l.Largest < 0 || l.Largest > MaxUnits {
 		return l, &ConfigError{field + ".Largest", l.Largest, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
 	}
+	if l.Guard < 0 || l.Guard > MaxUnits {
+		return l, &ConfigError{field + ".Guard", l.Guard, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
+	}
+	if l.Margin < 0 || l.Margin > MaxUnits {
+		return l, &ConfigError{field + ".Margin", l.Margin, fmt.Sprintf("must be from 0 to %d", int64(MaxUnits))}
+	}
 	if l.Rate != (Rate{}) {
 		if err := l.Rate.check(field); err != nil {
 			return l, err
+		}
+		if l.Law.Shape.Windowed() {
+			if err := l.Law.check(l.Rate); err != nil {
+				return l, err
+			}
 		}
 	}
 	if l.Name == "" {

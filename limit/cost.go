@@ -59,6 +59,10 @@ func (c Cost) minus(d Cost) Cost {
 
 func (c Cost) valid() bool { return c.Requests|c.Input|c.Output >= 0 } // no sign bit set
 
+// usual reports in one comparison that c is valid and below a quarter of MaxUnits, as
+// almost all are.
+func (c Cost) usual() bool { return uint64(c.Requests|c.Input|c.Output) < 1<<38 }
+
 // bounded keeps a cost summable. One above MaxUnits stays above it, and so is
 // refused by any limit; where there is no limit, nobody can tell.
 func (c Cost) bounded() Cost {

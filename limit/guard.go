@@ -14,7 +14,8 @@ const BackOff = 10 * time.Minute
 //   - [Guard.Passed]: a burst that took more than half of a full guard and was not
 //     refused doubles it. A steady load at the rate proves nothing of bursts.
 //   - [Guard.Refused] brings it back to where it began. For [BackOff] it does
-//     not grow to the refused burst again.
+//     not grow to the refused burst again. After two refusals for which a reading
+//     had shown enough, readings do not count for as long.
 //   - [Guard.Open] takes it away, where the law is known.
 //
 // A guard holds no credit of its own: a call needs room in the ledger too, and
@@ -29,10 +30,13 @@ type Guard struct {
 	sure   int64 // the same, less what may have arrived after it
 	known  bool
 	newest int64 // when that reading was sent
+	heard  bool  // there was a reading once
 
 	full  bool  // the whole burst was there, and less than half of it went since
 	spent bool  // more than half of a whole burst went
 	since int64 // then
+	deaf  int64 // readings do not count before that
+	wrong int   // refusals in a row although a reading showed enough
 	bad   int64 // a burst that was refused; 0 = none
 	until int64 // no growth to bad before that
 }
@@ -86,11 +90,11 @@ func (g *Guard) Charge(now time.Duration, units int64) {
 // after it. Readings of calls that left earlier than the newest are
 // ignored.
 func (g *Guard) Shown(sent time.Duration, units, sure int64) {
-	if g.known && int64(sent) < g.newest {
+	if int64(sent) < g.newest || int64(sent) < g.deaf {
 		return
 	}
 	bounded := func(n int64) int64 { return max(-MaxUnits, min(n, MaxUnits)) }
-	g.known, g.newest, g.shown, g.sure = true, int64(sent), bounded(units), bounded(sure)
+	g.known, g.heard, g.newest, g.shown, g.sure = true, true, int64(sent), bounded(units), bounded(sure)
 }
 
 // Passed takes in that a call sent at that instant was not refused.
@@ -111,6 +115,13 @@ func (g *Guard) Passed(now, sent time.Duration) {
 // nothing shown, and an open one is closed.
 func (g *Guard) Refused(now time.Duration) {
 	g.pace.advance(int64(now))
+	if g.known && g.sure >= 0 {
+		// The reading had room for what was refused. Once that may be chance.
+		if g.wrong++; g.wrong >= 2 {
+			g.wrong, g.deaf = 0, later(int64(now), int64(BackOff))
+		}
+		g.newest = int64(now)
+	}
 	if g.pace.burst > g.base {
 		g.bad, g.until = g.pace.burst, later(int64(now), int64(BackOff))
 	}

@@ -10,12 +10,13 @@ import "time"
 //	nothing more     the bucket decides
 //	guard            the guard must have room too
 //	window           the window decides; the bucket is charged along with it
-//	both             either the window, or the bucket with what a reading shows for
-//	                 sure; and the guard
+//	both             the bucket and the guard; and the window, unless a reading shows
+//	                 for sure that there is room, or none was heard yet
 //
 // A cost goes through all that decides, or through nothing. All books are charged
-// with all that goes, and lowered by all readings. So another law changes only
-// which books are asked, and raises none.
+// with all that goes. Readings lower the bucket, and a window whose law is known:
+// in a window that is a guess, what others seem to use would stay for all of it. So
+// another law changes only which books are asked, and raises none.
 type meter struct {
 	Bucket
 	more *meterMore
@@ -26,6 +27,16 @@ type meterMore struct {
 	guarded bool
 	window  *Window
 	before  meterBefore
+}
+
+// asks reports whether the window is asked. Behind a guard its law is a guess, which
+// counts only once an answer has said what is left: that may lift the guard.
+func (x *meterMore) asks() bool { return !x.guarded || x.guard.heard }
+
+// trusts reports whether cost needs no room in the window behind a guard: a reading
+// shows for sure that there is room, or nothing was heard yet.
+func (x *meterMore) trusts(cost int64) bool {
+	return x.guarded && (!x.guard.heard || x.guard.Covers(cost))
 }
 
 // meterBefore is what the last take found, so that it can be undone exactly.
@@ -58,11 +69,14 @@ func (m *meter) takeMore(now, cost int64) bool {
 		switch {
 		case cost > m.max:
 			return false
+		case x.guarded:
+			if !x.trusts(cost) && !w.admits(cost) || !m.Bucket.take(now, cost) {
+				return false
+			}
+			w.charge(w.at, cost)
 		case w.take(now, cost):
 			m.Bucket.advance(now)
 			m.Bucket.charge(cost)
-		case x.guarded && x.guard.Covers(cost) && m.Bucket.take(now, cost):
-			w.charge(w.at, cost) // a reading shows more than these books are sure of
 		default:
 			return false
 		}
@@ -95,6 +109,23 @@ func (m *meter) untake(cost int64) {
 	}
 }
 
+// admits reports whether takeMore would take cost at now, which is the last
+// instant.
+func (m *meter) admits(now, cost int64) bool {
+	x := m.more
+	if x.guarded && !x.guard.passes(now, cost) {
+		return false
+	}
+	covers := func() bool { return cost <= m.max && !m.Bucket.lacks(cost) }
+	if x.window == nil {
+		return covers()
+	}
+	if x.guarded {
+		return covers() && (x.trusts(cost) || x.window.admits(cost))
+	}
+	return cost <= m.max && x.window.admits(cost)
+}
+
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
 func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	x := m.more
@@ -102,13 +133,11 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 		return m.Bucket.waitFrom(start, ahead, cost)
 	}
 	var wait int64
-	if x.window != nil {
-		wait = x.window.waitFrom(start, ahead, cost)
-		if x.guarded && x.guard.Covers(ahead+cost) {
-			wait = min(wait, m.Bucket.waitFrom(start, ahead, cost))
-		}
-	} else {
+	if x.window == nil || x.guarded {
 		wait = m.Bucket.waitFrom(start, ahead, cost)
+	}
+	if x.window != nil && (!x.guarded || !x.trusts(ahead+cost)) {
+		wait = max(wait, x.window.waitFrom(start, ahead, cost))
 	}
 	if x.guarded {
 		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
@@ -157,10 +186,14 @@ func (m *meter) refund(taken, units int64) {
 
 // credit is the whole units there, rounded down; negative is debt.
 func (m *meter) credit() int64 {
-	if m.more != nil && m.more.window != nil {
-		return m.more.window.Credit()
+	x := m.more
+	if x == nil || x.window == nil || !x.asks() {
+		return m.Bucket.Credit()
 	}
-	return m.Bucket.Credit()
+	if x.guarded { // which of them decides is open
+		return min(x.window.Credit(), m.Bucket.Credit())
+	}
+	return x.window.Credit()
 }
 
 // reading is what an answer said was left, in units, and what moved since its call
@@ -176,20 +209,26 @@ type reading struct {
 // lowerSent takes in a reading of a call sent at that instant. It reports whether
 // credit fell.
 func (m *meter) lowerSent(sent int64, r reading) bool {
-	x := m.more
 	left := r.remaining - r.margin - r.charged + r.returned
 	fell := m.lower(mulSigned(left, m.w).add(mul(m.n, uint64(max(0, m.at-sent)))))
-	if x == nil {
+	if m.more == nil {
 		return fell
 	}
+	return m.sawMore(sent, r) || fell
+}
+
+// sawMore takes in a reading in the guard and the window.
+func (m *meter) sawMore(sent int64, r reading) (fell bool) {
+	x := m.more
+	left := r.remaining - r.margin - r.charged + r.returned
 	if x.guarded {
 		x.guard.Shown(time.Duration(sent), left, left-r.near)
 	}
-	if x.window != nil {
+	if x.window != nil && !x.guarded {
 		x.window.advance(m.at)
 		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
 	}
-	return fell
+	return false
 }
 
 // drain lets keep be there at d from now, and nothing beyond.
@@ -200,6 +239,48 @@ func (m *meter) drain(keep, d int64) bool {
 		return x.window.drain(keep, d)
 	}
 	return fell
+}
+
+// refusedMore takes in a refusal at now: the guard is as at the start. Without one
+// the law is known, and after d the window holds keep units and nothing beyond. Of
+// an unknown law the bucket and the guard are drained alone: what is put in the
+// window now would stay there for all of it, whatever wait the refusal names.
+func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
+	x := m.more
+	if x.guarded {
+		x.guard.Refused(time.Duration(now))
+	} else if x.window != nil {
+		x.window.advance(now)
+		fell = x.window.drain(keep, d)
+	}
+	return fell
+}
+
+// atOnce is how much a guard lets go at now, in units.
+func (m *meter) atOnce(now int64) int64 {
+	x := m.more
+	if x == nil || !x.guarded || x.guard.open {
+		return MaxUnits
+	}
+	x.guard.pace.advance(now)
+	n := x.guard.pace.Credit()
+	if x.guard.known {
+		n = max(n, x.guard.shown)
+	}
+	return n
+}
+
+// capacity is how much may go at once after a rest, in units, as far as is known.
+func (m *meter) capacity() int64 {
+	n := m.burst
+	if x := m.more; x != nil {
+		if x.guarded {
+			n = min(n, x.guard.Burst())
+		} else if x.window != nil {
+			n = int64(m.n)
+		}
+	}
+	return max(0, n)
 }
 
 // set changes the rate at the last instant.

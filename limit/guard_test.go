@@ -16,6 +16,8 @@ type guardOracle struct {
 	sure               int64
 	full, spent        bool
 	since, bad, banned int64
+	wrong              int
+	deaf               int64
 }
 
 func (o *guardOracle) passes(cost int64) bool {
@@ -84,7 +86,7 @@ func (x *guardTrial) step(s source) bool {
 	case 5:
 		sent, shown := max(0, at-spread(s, int64(time.Minute))), spread(s, n+1)
 		g.Shown(time.Duration(sent), shown, shown/2)
-		if !o.known || sent >= o.newest {
+		if sent >= o.newest && sent >= o.deaf {
 			o.known, o.newest, o.shown, o.sure = true, sent, shown, shown/2
 		}
 	case 6:
@@ -99,6 +101,12 @@ func (x *guardTrial) step(s source) bool {
 	case 7:
 		if upTo(s, 4) == 0 {
 			g.Refused(now)
+			if o.known && o.sure >= 0 {
+				if o.wrong++; o.wrong == 2 {
+					o.wrong, o.deaf = 0, later(at, int64(BackOff))
+				}
+				o.newest = at
+			}
 			if o.cap > o.base {
 				o.bad, o.banned = o.cap, later(at, int64(BackOff))
 			}
@@ -195,6 +203,7 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 		case 2, 3:
 			if form == 3 {
 				m.protect(1 + upTo(s, burst))
+				m.more.guard.heard = upTo(s, 2) == 0 // else the window is charged and not asked
 			}
 			if err := m.follow(Law{Shape: ShapeFixed + Shape(upTo(s, 4)), FirstCall: upTo(s, 2) == 0}); err != nil {
 				t.Fatal(err)
@@ -271,7 +280,7 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 			if m.level != level {
 				t.Fatalf("form %d: the bucket moved", form)
 			}
-			if next.Shape == ShapeLog && form >= 2 && m.credit() > r.N-used {
+			if next.Shape == ShapeLog && form >= 2 && m.more.asks() && m.credit() > r.N-used {
 				t.Fatalf("form %d: credit %d under %v, but %d of %d are used", form, m.credit(), next.Shape, used, r.N)
 			}
 		}

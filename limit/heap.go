@@ -38,6 +38,12 @@ func (h *heap[T]) remove(t T) {
 
 // fix moves t to where it belongs after its order changed.
 func (h heap[T]) fix(t T) {
+	if len(h) > 1 { // inlined: most have one member
+		h.refix(t)
+	}
+}
+
+func (h heap[T]) refix(t T) {
 	if i := *t.place(); !h.up(i) {
 		h.down(i)
 	}

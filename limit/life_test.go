@@ -246,7 +246,7 @@ func TestOldHandleHoldsNoPeak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		open[i], entries[i] = r, weak.Make(r.e)
+		open[i], entries[i] = r, weak.Make(r.by.(*entry))
 	}
 	for _, r := range open {
 		r.Keep()

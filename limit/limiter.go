@@ -68,6 +68,7 @@ type Limiter struct {
 	young   marks
 	timer   *time.Timer
 	armed   int64       // instant the timer is set for, 0 = not set
+	wake    int64       // instant before which run has nothing to do, unless something changes
 	due     heap[*line] // lines with somebody in them, by the instant to look at
 	lanes   map[laneKey]*lane
 	recent  *lane   // that was asked for last
@@ -79,10 +80,11 @@ type Limiter struct {
 	claims  uint64                 // the last number given to a lane with claims
 	lines   uint64                 // the last number given to a line
 	free    spare
+	waiters sync.Pool // of *waiter, to be used again
 	maxWait time.Duration
 	floor   int64
 
-	scopes   map[string]*scope // all but the root
+	scopes   index // all but the root
 	opener   func(string) (ScopeOptions, []Limit)
 	idle     *scope // ring of those nobody uses; the oldest is idle.next
 	idlers   int
@@ -98,6 +100,7 @@ var _ Ledger = (*Limiter)(nil)
 type spare struct {
 	lanes []*lane
 	flows []*flow
+	busy  []*busy
 }
 
 const spares = 64
@@ -118,7 +121,7 @@ func New(o Options) (*Limiter, error) {
 	}
 	l := &Limiter{
 		base: time.Now(), maxWait: o.MaxWait, floor: int64(o.Floor), opener: o.Open, keepIdle: o.KeepIdle,
-		root: scope{opt: ScopeOptions{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue}},
+		root: scope{busy: &busy{}, opt: ScopeOptions{MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue}},
 	}
 	if l.floor == 0 {
 		l.floor = 10
@@ -136,7 +139,7 @@ func New(o Options) (*Limiter, error) {
 // reservation, which must be ended: see [Reservation]. When nobody waits for
 // what it needs and there is credit, it does not wait.
 //
-// It returns an [*Error] without having changed anything when the cost is
+// It returns an [*Error], and has changed nothing, when the cost is
 // negative ([ErrInvalid]) or can never be admitted ([ErrTooLarge]), the line is
 // full ([ErrQueueFull]), the wait must outlast the context's deadline or the
 // longest wait ([ErrWaitTooLong], which is also context.DeadlineExceeded if the
@@ -175,15 +178,23 @@ func (l *Limiter) acquireRoot(ctx context.Context, cost Cost, place bool) (Reser
 	if err := ctx.Err(); err != nil {
 		return Reservation{}, ended(ctx, err)
 	}
-	stamp := l.clock()
-	l.lock()
+	stamp, stale := l.clock(), false
+	if !l.mu.TryLock() { // l.lock, which is not inlined
+		l.lockSlow()
+		stale = true
+	}
 	if l.waiting == 0 {
-		if r, ok := l.admitRoot(cost.bounded(), place, l.see(stamp)); ok {
+		if r, ok := l.admitRoot(cost, place, l.see(stamp)); ok {
 			l.mu.Unlock()
 			return r, nil
 		}
 	}
-	return l.await(ctx, &Ask{Cost: cost}, place)
+	if stale {
+		stamp = l.clock()
+	}
+	w := want{tenant: &l.root, place: place}
+	w.price(cost, Cost{})
+	return l.await(ctx, &w, stamp)
 }
 
 func (l *Limiter) acquire(ctx context.Context, a *Ask, place bool) (Reservation, error) {
@@ -191,25 +202,39 @@ func (l *Limiter) acquire(ctx context.Context, a *Ask, place bool) (Reservation,
 		return Reservation{}, ended(ctx, err)
 	}
 	l.lock()
-	return l.await(ctx, a, place)
+	var w want
+	if err := l.want(&w, a, place); err != nil {
+		l.mu.Unlock()
+		return Reservation{}, err
+	}
+	return l.await(ctx, &w, l.clock())
 }
 
-// await admits a or waits. It is called with the lock held, and releases it.
-func (l *Limiter) await(ctx context.Context, a *Ask, place bool) (Reservation, error) {
+// await admits w or waits, at the instant stamp. It is called with the lock held,
+// and releases it.
+func (l *Limiter) await(ctx context.Context, w *want, stamp int64) (Reservation, error) {
 	deadline, _ := ctx.Deadline()
-	t, r, err := l.ask(a, place, deadline)
+	t, r, err := l.enter(w, deadline, stamp)
 	l.mu.Unlock()
 	if t == nil || err != nil {
 		return r, err
 	}
-	select {
-	case <-t.done:
-	case <-ctx.Done():
+	if end := ctx.Done(); end == nil {
+		<-t.done
+	} else {
+		select {
+		case <-t.done:
+		case <-end:
+		}
+		if err = ctx.Err(); err != nil {
+			r, err = t.leave(err, context.Cause(ctx))
+			t.drop()
+			return r, err
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return t.leave(err, context.Cause(ctx))
-	}
-	return t.r, t.err
+	r, err = t.r, t.err
+	t.drop()
+	return r, err
 }
 
 // ended is the error for a context that ended with err before anything was done.
@@ -237,7 +262,7 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	l.lock()
 	defer l.mu.Unlock()
 	if l.waiting == 0 {
-		if r, ok := l.admitRoot(cost.bounded(), true, l.see(stamp)); ok {
+		if r, ok := l.admitRoot(cost, true, l.see(stamp)); ok {
 			return r, nil
 		}
 	}
@@ -268,7 +293,7 @@ func (l *Limiter) Allow(cost Cost) bool {
 	l.lock()
 	defer l.mu.Unlock()
 	if l.waiting == 0 {
-		if _, ok := l.admitRoot(cost.bounded(), false, l.see(stamp)); ok {
+		if _, ok := l.admitRoot(cost, false, l.see(stamp)); ok {
 			return true
 		}
 	}
@@ -322,8 +347,8 @@ func (l *Limiter) SetMaxInFlight(n int) error {
 	defer l.mu.Unlock()
 	now := l.catchUp()
 	l.root.opt.MaxInFlight = n
-	if q := l.root.queue; q != nil && q.places != nil {
-		l.look(q.places, now)
+	if q := l.root.busy.places; q != nil {
+		l.look(q, now)
 	}
 	l.run(now)
 	return nil
@@ -338,8 +363,9 @@ func (l *Limiter) now() int64 { return l.see(l.clock()) }
 // see takes a stamp for the instant, unless a later one was seen: an older
 // stamp never earns, and never moves the clock back. So a caller that does not
 // wait may read the clock before it takes the lock, which is then held for a
-// shorter time. A stale stamp can only make it look too poor: a caller that is
-// turned down is looked at again with the clock read inside.
+// shorter time. A stale stamp can only make it look too poor: a caller that had to
+// wait for the lock, and is turned down, is looked at again with the clock read
+// inside.
 func (l *Limiter) see(stamp int64) int64 {
 	if stamp > l.last {
 		l.last = stamp
@@ -349,31 +375,36 @@ func (l *Limiter) see(stamp int64) int64 {
 
 // admitRoot spends cost in the root scope while nobody waits, if it may go at
 // now: there is a place in flight, if it wants one, no pause, and credit in each
-// limit. Else it leaves all of them as they were.
+// limit. Else, or if the cost is unusual, it leaves all of them as they were.
 func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok bool) {
 	s := &l.root
-	if place && s.full() || now < s.pausedUntil || !cost.valid() {
+	if place && s.full() || now < s.pausedUntil || !cost.usual() {
 		return Reservation{}, false
 	}
 	a, limits := cost.amounts(), s.limits
 	for i := range limits {
 		b := &limits[i]
-		if !b.take(now, a.in(b.unit)) {
+		var ok bool
+		if c := a.in(b.unit); b.more == nil { // asked here, as a call costs more
+			ok = b.Bucket.take(now, c)
+		} else {
+			ok = b.takeMore(now, c)
+		}
+		if !ok {
 			for j := range i { // advanced to the same instant: exactly undone
-				limits[j].refund(a.in(limits[j].unit))
+				limits[j].untake(a.in(limits[j].unit))
 			}
 			return Reservation{}, false
 		}
 	}
-	if l.young.oldest != nil {
-		l.young.settle(l)
+	if l.young.oldest != nil || s.busy.trail != nil {
+		l.remember(s, now)
 	}
-	s.debits = s.debits.plus(cost)
+	s.busy.debits = s.busy.debits.plus(cost)
 	if !place {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}
-	s.open++
+	s.busy.open++
 	e := l.open.put(l, cost)
-	e.tenant = s
-	return Reservation{e: e, seq: e.seq}, true
+	return Reservation{by: e, seq: e.seq}, true
 }

@@ -3,7 +3,6 @@ package limit
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -73,9 +72,12 @@ func empty(t *testing.T, l *Limiter) {
 	case l.open.n != 0:
 		t.Errorf("%d in flight", l.open.n)
 	}
-	for _, s := range append(slices.Collect(maps.Values(l.scopes)), &l.root) {
-		if q := s.queue; s.waiting() != 0 || q != nil && q.asked != (Cost{}) || s.open != 0 || s != &l.root && s.refs != 0 || s.spare != (Cost{}) {
-			t.Errorf("scope %q: %+v %+v", s.name, s, q)
+	for _, s := range append(slices.Collect(l.scopes.all()), &l.root) {
+		if s != &l.root && s.refs != 0 {
+			t.Errorf("scope %q: %+v", s.name, s)
+		}
+		if b := s.busy; b != nil && (b.waiting != 0 || b.asked != (Cost{}) || b.open != 0 || b.spare != (Cost{})) {
+			t.Errorf("scope %q: %+v", s.name, b)
 		}
 		for i := range s.limits {
 			if q := s.limits[i].line; q != nil && (q.n != 0 || len(q.flows) != 0 || q.idle != nil || q.claim != nil || q.class[0].likely != (Cost{}) || q.class[1].weight != 0) {

@@ -6,21 +6,21 @@ import "time"
 // side says of its balance on that attempt is handed to [Reservation.Lower].
 // Calling it again, for a further attempt, moves the note.
 func (r Reservation) Sent() {
-	if r.e == nil {
-		if r.by != nil {
-			r.by.Sent(r.seq)
-		}
-		return
+	if r.by != nil {
+		r.by.Sent(r.seq)
 	}
-	l := r.e.l
+}
+
+func (e *entry) Sent(seq uint64) {
+	l := e.l
 	l.lock()
 	now := l.catchUp()
-	if e := r.open(); e != nil {
+	if e.seq == seq {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.mark = mark{set: true, at: now, sums: l.root.sums()}
+		e.more, e.mark = true, mark{set: true, at: now, sums: l.root.sumsAt(now)}
 		for i := range e.path {
-			e.path[i].sums = e.path[i].s.sums()
+			e.path[i].sums = e.path[i].s.sumsAt(now)
 		}
 		l.young.push(e)
 	}
@@ -37,7 +37,8 @@ func (r Reservation) Sent() {
 // refilled at the rate and was charged for what left later. Stale and
 // out-of-order readings need no special case: each carries its own instant and
 // sums. Debits made within 250 ms after sending may be in the reading already
-// and are not counted again. Two rules that look simpler are wrong:
+// and are not counted again. [Limit.ReadAt] may say that the balance is that
+// of another instant. Two rules that look simpler are wrong:
 // min(level, remaining) throws away what refilled while a slow answer ran, and
 // remaining less everything in flight charges each call twice.
 //
@@ -52,15 +53,15 @@ func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 // LowerIn is [Reservation.Lower] for a limit of another scope that the
 // reservation takes from. It does nothing for a scope that is not on its path.
 func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool {
-	if r.e == nil {
-		return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
-	}
-	l := r.e.l
+	return r.by != nil && r.by.Lower(r.seq, scope, name, remaining, own)
+}
+
+func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost) bool {
+	l := e.l
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	e := r.open()
-	if e == nil || !e.mark.set {
+	if e.seq != seq || !e.mark.set {
 		return false
 	}
 	s, then := &l.root, e.mark.sums
@@ -82,25 +83,181 @@ func (r Reservation) LowerIn(scope, name string, remaining int64, own Cost) bool
 	b.advance(now)
 	var since Cost
 	if !e.mark.young { // else nothing was debited after the first 250 ms
-		since = s.debits.minus(then.debits)
+		since = s.busy.debits.minus(then.debits)
 	}
-	back := s.refunds.minus(then.refunds)
+	back := s.busy.refunds.minus(then.refunds)
 	own = own.bounded()
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
 	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - held.in(b.unit)
-	level := mulSigned(remaining, b.w).
+	level := mulSigned(remaining-b.cfg.Margin, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
-	if !b.lower(level) {
-		b.took = b.took.min(level.sub(b.level)) // what was taken below it
+	late := false
+	if b.cfg.ReadAt != ReadAtSending {
+		x := b.needsRare()
+		if x.when == nil {
+			x.when = &instant{}
+			if b.cfg.ReadAt == ReadAtAnswer {
+				x.when.late = sureLate
+			}
+		}
+		late = x.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
+	}
+	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
+		level = then
+	}
+	fell := b.lower(level)
+	switch x := b.rare; {
+	case x == nil:
+	case fell:
+		x.took = wide{}
+	default:
+		x.took = x.took.min(level.sub(b.level)) // what was taken below it
+	}
+	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
+		r := reading{
+			remaining: remaining, margin: b.cfg.Margin, charged: out.in(b.unit), returned: in.in(b.unit),
+			near: l.near(e, s, then, b.unit),
+		}
+		at := e.mark.at
+		if late {
+			at, r.charged, r.returned = now, 0, 0
+		}
+		if b.sawMore(at, r) {
+			fell = true
+		}
+		if b.line != nil {
+			l.look(b.line, now) // a reading may let more go at once
+		}
+		l.run(now)
+	} else if fell {
+		l.run(now)
+	}
+	return fell
+}
+
+// near is what was charged in s so near to the mark of e that its reading may have
+// it or not, without what e was charged itself, in units.
+func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
+	upTo := then.debits
+	if e.mark.young {
+		upTo = s.busy.debits
+	}
+	c := upTo.minus(then.before)
+	if e.taken >= e.mark.at-settleTime {
+		c = c.minus(e.cost)
+	}
+	a := c.amounts()
+	return max(0, a.in(u))
+}
+
+// Passed notes that the other side has not refused the attempt noted by
+// [Reservation.Sent]. Where a [Limit.Guard] let a whole burst go with it, the next
+// one may be twice as large. It does nothing without Sent, or after the end.
+func (r Reservation) Passed() {
+	if p, ok := r.by.(interface{ Passed(handle uint64) }); ok {
+		p.Passed(r.seq)
+	}
+}
+
+func (e *entry) Passed(seq uint64) {
+	l := e.l
+	l.lock()
+	defer l.mu.Unlock()
+	if e.seq != seq || !e.mark.set {
+		return
+	}
+	grown := l.root.passed(l, e)
+	for i := range e.path {
+		grown = e.path[i].s.passed(l, e) || grown
+	}
+	if grown {
+		l.run(l.last)
+	}
+}
+
+// passed lets the guards of s grow after e. It reports whether one did.
+func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
+	if s.busy.trail == nil {
 		return false
 	}
-	b.took = wide{}
-	l.run(now)
-	return true
+	now := l.catchUp()
+	for i := range s.limits {
+		b := &s.limits[i]
+		if b.more == nil || !b.more.guarded || b.more.guard.open {
+			continue
+		}
+		burst := b.more.guard.pace.burst
+		b.more.guard.Passed(time.Duration(now), time.Duration(e.mark.at))
+		if b.more.guard.pace.burst != burst {
+			grown = true
+			if b.line != nil {
+				l.look(b.line, now)
+			}
+		}
+	}
+	return grown
 }
+
+// used is what is charged of a unit in all, as settled so far.
+func (s *scope) used(u Unit) int64 {
+	return sums{debits: s.busy.debits, refunds: s.busy.refunds}.used(u)
+}
+
+func (s sums) used(u Unit) int64 {
+	a := s.debits.minus(s.refunds).amounts()
+	return a.in(u)
+}
+
+// An instant learns of which instant readings speak: that at which the call was
+// sent, or that at which its answer came. Some providers look when they admit a
+// call and some when they answer, and nothing else says which. Of two answers in a
+// row the second balance follows from the first, what was charged between, and the
+// refill, or none in a window. A pair votes for the instant that foretells it to half
+// a second of the refill, if the other is four times as far off.
+type instant struct {
+	set            bool
+	answered, sent snap
+	late           int8 // votes for the answer, less those for the sending
+}
+
+const sureLate = 3 // votes
+
+// A snap is a balance, and what had been charged by its instant.
+type snap struct {
+	remaining, at, used int64
+}
+
+// saw takes in a reading as it is if it speaks of the one or of the other instant,
+// and reports whether readings speak of the answer.
+func (i *instant) saw(b *bound, answered, sent snap) (late bool) {
+	if i.set && sent.remaining < b.cfg.Rate.N-b.cfg.Rate.N/50 {
+		a, s := answered.apart(i.answered, b.cfg.Rate), sent.apart(i.sent, b.cfg.Rate)
+		near := b.cfg.Rate.In(time.Second / 2)
+		switch {
+		case a <= near && s > 2*near && 4*a < s:
+			i.late = min(i.late+1, 2*sureLate)
+		case s <= near && a > 2*near && 4*s < a:
+			i.late = max(i.late-1, -2*sureLate)
+		}
+	}
+	i.set, i.answered, i.sent = true, answered, sent
+	return i.late >= sureLate
+}
+
+// apart is how far s is from what the snap before foretells.
+func (s snap) apart(before snap, r Rate) int64 {
+	still := before.remaining - (s.used - before.used)
+	refill := r.In(time.Duration(max(0, s.at-before.at)))
+	if s.at < before.at {
+		refill = -r.In(time.Duration(before.at - s.at))
+	}
+	return min(distance(s.remaining, still), distance(s.remaining, still+refill))
+}
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }
 
 // A mark remembers the sums at the instant an attempt was sent, so that what
 // the other side later says of that instant can be carried forward.
@@ -117,9 +274,45 @@ type mark struct {
 type sums struct {
 	debits  Cost // final, once the mark is no longer young
 	refunds Cost
+	before  Cost // debits when the mark was settleTime away; where a limit has a guard
 }
 
-func (s *scope) sums() sums { return sums{s.debits, s.refunds} }
+func (s *scope) sumsAt(now int64) sums {
+	n := sums{debits: s.busy.debits, refunds: s.busy.refunds}
+	if s.busy.trail != nil {
+		n.before = s.busy.trail.at(now-settleTime, s.busy.debits)
+	}
+	return n
+}
+
+// A trail is what had been charged in a scope by some instants of the last half of
+// a second: one for each slot of 2^24 nanoseconds, as it was when the slot began.
+type trail struct {
+	debits [32]Cost
+	last   int64 // the number of the present slot
+}
+
+func (t *trail) note(now int64, debits Cost) {
+	k := int64(len(t.debits))
+	slot := now >> 24
+	for i := max(t.last+1, slot-k+1); i <= slot; i++ {
+		t.debits[i%k] = debits
+	}
+	t.last = max(t.last, slot)
+}
+
+// at is what had been charged by an instant at most, if debits are the present ones.
+func (t *trail) at(now int64, debits Cost) Cost {
+	k := int64(len(t.debits))
+	switch slot := max(0, now) >> 24; {
+	case slot > t.last:
+		return debits
+	case slot <= t.last-k:
+		return t.debits[(t.last+1)%k] // the oldest
+	default:
+		return t.debits[slot%k]
+	}
+}
 
 // settleTime is how long after an attempt left its debits may already be in
 // the snapshot it brings back. Debits of that time are not counted again.
@@ -162,9 +355,9 @@ func (q *marks) remove(e *entry) {
 // debit, so each mark holds just those of its first 250 ms.
 func (q *marks) settle(l *Limiter) {
 	for e := q.oldest; e != nil && l.last-e.mark.at > settleTime; e = q.oldest {
-		e.mark.sums.debits = l.root.debits
+		e.mark.sums.debits = l.root.busy.debits
 		for i := range e.path {
-			e.path[i].sums.debits = e.path[i].s.debits
+			e.path[i].sums.debits = e.path[i].s.busy.debits
 		}
 		q.remove(e)
 	}

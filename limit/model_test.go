@@ -1562,7 +1562,7 @@ func (x *trial) compareScope(got Snapshot, sc *modelScope) {
 		}
 		x.compareLine(b.line, lim.line)
 	}
-	if q := l.lookup(sc.name).queue; q != nil {
+	if q := l.lookup(sc.name).busy; q != nil {
 		x.compareLine(q.places, sc.places)
 		x.compareLine(q.door, sc.door)
 	}

@@ -26,6 +26,23 @@ func (s *scope) probing(now int64) (at int64, may bool) {
 	return 0, true
 }
 
+// holds reports whether the pause of s keeps a call from going at now, and when the
+// door of s is to be looked at again. Nobody hears of the end of a probe that takes
+// no place, so such a call cannot be one.
+func (s *scope) holds(now int64, place bool) (at int64, held bool) {
+	if now >= s.pausedUntil {
+		return 0, false
+	}
+	at, may := s.probing(now)
+	switch {
+	case !may:
+		return at, true
+	case !place:
+		return s.pausedUntil, true
+	}
+	return 0, false
+}
+
 // opens is the least instant at which anybody may go in s.
 func (s *scope) opens() int64 {
 	if p := s.pause; p != nil && p.after > 0 {
@@ -49,8 +66,8 @@ func (l *Limiter) PauseScope(scope string, p Pause) {
 	}
 	now := l.catchUp()
 	if s.hold(now, p) {
-		if s.queue != nil && s.queue.door != nil {
-			l.look(s.queue.door, now) // the next probe may be due before the end
+		if s.busy != nil && s.busy.door != nil {
+			l.look(s.busy.door, now) // the next probe may be due before the end
 		}
 		l.run(now)
 	}
@@ -127,8 +144,8 @@ func (l *Limiter) resume(s *scope, now int64) {
 			l.look(b.line, now)
 		}
 	}
-	if s.queue != nil && s.queue.door != nil {
-		l.look(s.queue.door, now)
+	if s.busy != nil && s.busy.door != nil {
+		l.look(s.busy.door, now)
 	}
 }
 
@@ -149,7 +166,7 @@ func (l *Limiter) probed(s *scope, seq uint64, how ending) {
 	case kept:
 		p.probeAt = later(now, p.after)
 	}
-	if s.queue != nil && s.queue.door != nil {
-		l.look(s.queue.door, now)
+	if s.busy != nil && s.busy.door != nil {
+		l.look(s.busy.door, now)
 	}
 }

@@ -23,11 +23,13 @@ type waiter struct {
 	first        bool
 	seq          uint64        // order of arrival
 	joined       int64         // instant
+	went         int64         // instant of the decision
 	expires      int64         // instant at which it is refused
-	done         chan struct{} // closed at the decision
-	stop         func() bool   // of a ticket: forgets its context
+	done         chan struct{} // gets one value at the decision; of a ticket, it is closed
+	ticket       bool
+	stop         func() bool // of a ticket: forgets its context
 
-	// Guarded by l.mu until done is closed, unchanging after, but for leave.
+	// Guarded by l.mu until the decision, unchanging after, but for leave.
 	lane         *lane // nil once decided
 	prev, next   *waiter
 	older, newer *waiter // among all who wait
@@ -96,26 +98,34 @@ func (l *Limiter) ask(a *Ask, place bool, deadline time.Time) (*waiter, Reservat
 	if err := l.want(&w, a, place); err != nil {
 		return nil, Reservation{}, err
 	}
-	defer l.unwant(&w)
-	if e := l.impossible(&w); e != nil {
-		return nil, Reservation{}, e
+	return l.enter(&w, deadline, l.clock())
+}
+
+// enter is ask for a want, at the instant stamp. It lets go of the want.
+func (l *Limiter) enter(w *want, deadline time.Time, stamp int64) (t *waiter, r Reservation, err error) {
+	if e := l.impossible(w); e != nil {
+		l.unwant(w)
+		return nil, r, e
 	}
-	now := l.catchUp()
-	k := l.laneOf(&w)
+	now := l.catchUpTo(stamp)
+	k := l.laneOf(w)
 	var st stop
+	lacks := true
 	if k == nil {
-		var lacks bool
-		if st, lacks = l.lacks(&w, nil, now); !lacks {
-			return nil, l.pass(&w, now), nil
-		}
+		st, lacks = l.lacks(w, nil, now)
 	}
-	t, err := l.join(&w, k, st, now, deadline)
-	return t, Reservation{}, err
+	if lacks {
+		t, err = l.join(w, k, &st, now, deadline)
+	} else {
+		r = l.pass(w, now)
+	}
+	l.unwant(w)
+	return t, r, err
 }
 
 // join lets w wait in the lane k, or in a new one that lacks st. It takes O(log
 // n) for n lanes, whatever the number of waiters in them.
-func (l *Limiter) join(w *want, k *lane, st stop, now int64, deadline time.Time) (*waiter, error) {
+func (l *Limiter) join(w *want, k *lane, st *stop, now int64, deadline time.Time) (*waiter, error) {
 	if s := l.crowded(w); s != nil {
 		e := l.refusal(ErrQueueFull, w, l.estimate(w, k, now, false))
 		e.Scope, e.Dimension, e.Cost, e.Capacity = s.name, "line", 1, int64(s.most())
@@ -137,11 +147,9 @@ func (l *Limiter) join(w *want, k *lane, st stop, now int64, deadline time.Time)
 		}
 	}
 	l.open.seq++
-	t := &waiter{
-		l: l, cost: w.cost, likely: w.likely, first: w.first, seq: l.open.seq,
-		joined: now, expires: expires, done: make(chan struct{}), older: l.newest,
-	}
-	if l.newest == nil {
+	t := l.newWaiter()
+	t.cost, t.likely, t.first, t.seq, t.joined, t.expires = w.cost, w.likely, w.first, l.open.seq, now, expires
+	if t.older = l.newest; l.newest == nil {
 		l.oldest = t
 	} else {
 		l.newest.newer = t
@@ -150,16 +158,19 @@ func (l *Limiter) join(w *want, k *lane, st stop, now int64, deadline time.Time)
 	l.waiting++
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		s.join(l, w.cost, 1)
+		s.join(l, w.cost)
 	}
 	if k == nil {
 		k = l.newLane(w)
 		k.push(t)
-		l.park(k, st, now)
+		l.park(k, *st, now)
 	} else {
 		head := k.head
 		k.push(t)
 		k.in.count(k, t.likely)
+		if k.head == head && l.tickets == 0 {
+			return t, nil // nothing is due earlier than before
+		}
 		if k.head != head {
 			k.in.moved(k)
 			l.look(k.in, now)
@@ -169,20 +180,35 @@ func (l *Limiter) join(w *want, k *lane, st stop, now int64, deadline time.Time)
 	return t, nil
 }
 
-// join notes that n more wait in s, for c.
-func (s *scope) join(l *Limiter, c Cost, n int) {
-	if n > 0 {
-		l.use(s)
+// newWaiter is a waiter for a call, perhaps one that was used before.
+func (l *Limiter) newWaiter() *waiter {
+	if t, ok := l.waiters.Get().(*waiter); ok {
+		return t
 	}
-	if s.queue == nil {
-		s.queue = &queue{}
+	return &waiter{l: l, done: make(chan struct{}, 1)}
+}
+
+// drop gives back t, which was decided and is no ticket.
+func (t *waiter) drop() {
+	select {
+	case <-t.done: // its owner left
+	default:
 	}
-	s.queue.waiting += n
-	if n > 0 {
-		s.queue.asked = s.queue.asked.plus(c)
-		return
-	}
-	s.queue.asked = s.queue.asked.minus(c)
+	t.r, t.err = Reservation{}, nil
+	t.l.waiters.Put(t)
+}
+
+// join notes that one more waits in s, for c.
+func (s *scope) join(l *Limiter, c Cost) {
+	l.use(s)
+	s.busy.waiting++
+	s.busy.asked = s.busy.asked.plus(c)
+}
+
+// part notes that one who waited in s for c does not any more.
+func (s *scope) part(l *Limiter, c Cost) {
+	s.busy.waiting--
+	s.busy.asked = s.busy.asked.minus(c)
 	l.done(s)
 }
 
@@ -207,16 +233,22 @@ func (l *Limiter) crowded(w *want) *scope {
 	return nil
 }
 
+const needsPlace = 1 << Tokens // in laneKey.needs; a cost in tokens is one in two units
+
 // key is the key of the lane of w.
 func (l *Limiter) key(w *want) laneKey {
 	k := laneKey{tenant: w.tenant, inner: l.at(w.path, 0), depth: len(w.path), class: w.class}
-	for i, n := range [...]int64{w.cost.Requests, w.cost.Input, w.cost.Output} {
-		if n != 0 {
-			k.needs |= 1 << i
-		}
+	if w.cost.Requests != 0 {
+		k.needs = 1 << Requests
+	}
+	if w.cost.Input != 0 {
+		k.needs |= 1 << Input
+	}
+	if w.cost.Output != 0 {
+		k.needs |= 1 << Output
 	}
 	if w.place {
-		k.needs |= 1 << 3
+		k.needs |= needsPlace
 	}
 	return k
 }
@@ -227,7 +259,7 @@ func (l *Limiter) laneOf(w *want) *lane {
 		return nil
 	}
 	key := l.key(w)
-	if k := l.recent; k != nil && k.laneKey == key && slices.Equal(k.path, w.path) {
+	if k := l.recent; k != nil && k.laneKey == key && (key.depth == 0 || slices.Equal(k.path, w.path)) {
 		return k
 	}
 	k := l.lanes[key]
@@ -302,9 +334,9 @@ func (l *Limiter) park(k *lane, st stop, now int64) {
 		case st.b != nil:
 			st.b.line = q
 		case st.door:
-			st.s.queue.door = q
+			st.s.busy.door = q
 		default:
-			st.s.queue.places = q
+			st.s.busy.places = q
 		}
 	}
 	q.enter(l, k)
@@ -330,7 +362,7 @@ func (l *Limiter) unpark(k *lane, now int64) {
 
 // look has q looked at now, as soon as the limiter runs.
 func (l *Limiter) look(q *line, now int64) {
-	if q.n > 0 {
+	if q.n > 0 && q.at > now { // else it will be looked at anyway
 		l.lookAt(q, now)
 	}
 }
@@ -391,25 +423,29 @@ func (l *Limiter) run(now int64) {
 // would idle while it waits elsewhere.
 func (l *Limiter) turn(q *line, now int64) {
 	k := q.first()
-	w := k.want()
-	st, lacks := l.lacks(&w, k, now)
-	switch {
-	case !lacks:
-		l.grant(k, &w, now)
-	case st.line() == q:
-		l.lookAt(q, st.at)
-	default:
+	if at, stays := l.stays(q, k, now); stays {
+		l.lookAt(q, at)
+		return
+	}
+	l.goOn(k, now)
+}
+
+// goOn lets the head of k go, or takes k to the line of something else.
+func (l *Limiter) goOn(k *lane, now int64) {
+	var w want
+	k.want(&w)
+	if st, lacks := l.lacks(&w, k, now); lacks {
 		l.move(k, st, now)
+	} else {
+		l.grant(k, &w, now)
 	}
 }
 
-// want is what the head of k wants.
-func (k *lane) want() want {
+// want fills w in with what the head of k wants.
+func (k *lane) want(w *want) {
 	t := k.head
-	return want{
-		cost: t.cost, likely: t.likely, a: t.cost.amounts(), place: k.needs&(1<<3) != 0,
-		first: t.first, class: k.class, tenant: k.tenant, path: k.path,
-	}
+	w.cost, w.likely, w.a = t.cost, t.likely, t.cost.amounts()
+	w.place, w.first, w.class, w.tenant, w.path = k.needs&needsPlace != 0, t.first, k.class, k.tenant, k.path
 }
 
 // grant admits the head of k.
@@ -454,24 +490,30 @@ func (l *Limiter) decide(t *waiter, r Reservation, err error, now int64) {
 	t.older, t.newer = nil, nil
 	l.waiting--
 	for i := 0; i <= len(k.path); i++ {
-		l.at(k.path, i).join(l, t.cost, -1)
+		l.at(k.path, i).part(l, t.cost)
 	}
 	if k.n == 0 {
 		l.dropLane(k)
 	}
-	t.r, t.err = r, err
-	close(t.done)
+	t.r, t.err, t.went = r, err, now
+	if t.ticket {
+		close(t.done)
+	} else {
+		t.done <- struct{}{} // there is room: it is the only one
+	}
 }
 
 // catchUp reads the clock and lets happen what was due by then, before
 // something else is done. So an answer depends on instants alone, not on how
 // late a timer or a goroutine is.
-func (l *Limiter) catchUp() (now int64) {
-	now = l.now()
+func (l *Limiter) catchUp() (now int64) { return l.catchUpTo(l.clock()) }
+
+func (l *Limiter) catchUpTo(stamp int64) (now int64) {
+	now = l.see(stamp)
 	if l.lost.Load() != nil {
 		l.bury(now)
 	}
-	if l.waiting > 0 {
+	if l.waiting > 0 && now >= l.wake {
 		l.run(now)
 	}
 	return now
@@ -482,7 +524,8 @@ func (l *Limiter) catchUp() (now int64) {
 // which a storm of cancels cannot afford under the lock.
 func (l *Limiter) waited(t *waiter, reason error) *Error {
 	k, now := t.lane, l.last
-	w := k.want()
+	var w want
+	k.want(&w)
 	w.cost, w.a, w.first = t.cost, t.cost.amounts(), t.first
 	var e *Error
 	if k.in.first() == k && (t.prev == nil || !t.first && t.prev == k.last) {
@@ -525,10 +568,11 @@ func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
 		return e
 	}
 	e = &Error{Reason: ErrCanceled, Cause: cause, ctx: other(err, cause), Dimension: "line", Cost: 1, Waited: time.Duration(now - t.joined)}
-	if t.r.e == nil {
+	if own, ok := t.r.by.(*entry); !ok {
 		// Wait is of the root and the common tenant, and took no place.
-		l.correct(t.cost, t.r.seq, flowKey{&l.root, Interactive}, nil)
-	} else if t.r.finish(returned, Cost{}) {
+		a := t.cost.amounts()
+		l.correct(&l.root, &entry{seq: t.r.seq, taken: t.went}, &a)
+	} else if own.end(t.r.seq, returned, Cost{}) {
 		t.r, t.err = Reservation{}, e // for the one who takes it after all
 	}
 	l.run(now)
@@ -543,7 +587,8 @@ func (l *Limiter) refuseImpossible(s *scope) {
 	for t := l.oldest; t != nil; {
 		next := t.newer
 		if k := t.lane; s == &l.root || slices.Contains(k.path, s) {
-			w := k.want()
+			var w want
+			k.want(&w)
 			w.cost, w.a = t.cost, t.cost.amounts()
 			if e := l.impossible(&w); e != nil {
 				e.Waited = time.Duration(l.last - t.joined)
@@ -557,19 +602,14 @@ func (l *Limiter) refuseImpossible(s *scope) {
 // scatter lets those in q, which is a line for nothing now, find another one.
 func (l *Limiter) scatter(q *line, now int64) {
 	for q != nil && q.n > 0 {
-		k := q.first()
-		w := k.want()
-		if st, lacks := l.lacks(&w, k, now); lacks {
-			l.move(k, st, now)
-		} else {
-			l.grant(k, &w, now)
-		}
+		l.goOn(q.first(), now)
 	}
 }
 
 // arm sets the one timer for instant at. A timer that already stands for an
 // earlier instant is moved, not kept: a needless wake costs more than a Reset.
 func (l *Limiter) arm(at, now int64) {
+	l.wake = at
 	switch {
 	case at == math.MaxInt64:
 		l.disarm()
@@ -596,6 +636,6 @@ func (l *Limiter) disarm() {
 func (l *Limiter) tick() {
 	l.lock()
 	defer l.mu.Unlock()
-	l.armed = 0
+	l.armed, l.wake = 0, 0
 	l.catchUp()
 }

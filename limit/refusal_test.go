@@ -27,11 +27,9 @@ func stateOf(l *Limiter) state {
 	snap := l.Snapshot()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := state{snap: snap, debits: l.root.debits, refunds: l.root.refunds,
+	s := state{snap: snap, debits: l.root.busy.debits, refunds: l.root.busy.refunds,
 		inFlight: l.open.n, armed: l.armed, seq: l.open.seq}
-	if l.root.queue != nil {
-		s.line = l.root.queue.asked
-	}
+	s.line = l.root.busy.asked
 	for i := range l.root.limits {
 		s.levels = append(s.levels, l.root.limits[i].level)
 	}

@@ -13,22 +13,33 @@ package limit
 // It is a small value: copies are the same reservation, and keeping one costs
 // no allocation. The zero Reservation is an ended one.
 type Reservation struct {
-	by  Holder // nil for those of a Limiter
-	e   *entry // nil for those of another ledger
-	seq uint64 // names this reservation among all that ever had the entry; the Holder's handle
+	by  Holder // of a Limiter: the entry
+	seq uint64 // the handle: names this reservation among all that ever had the entry
 }
 
 // entry is an open reservation, or a free place for one.
 type entry struct {
-	l      *Limiter
-	seq    uint64 // 0 = free
-	cost   Cost
-	spare  Cost // how much of it is expected to come back
-	tenant *scope
+	l     *Limiter
+	seq   uint64 // 0 = free
+	taken int64  // instant
+	cost  Cost
+	next  *entry // of the free ones
+
+	// The rest is as in a new entry, unless more is set.
+	more   bool
 	class  Class
-	next   *entry // of the free ones
+	tenant *scope // nil for the root
+	spare  Cost   // how much of the cost is expected to come back
 	mark   mark   // in the root
 	path   []hold // the other scopes it takes from, outermost first
+}
+
+// flow is the key of those whom e belongs to.
+func (l *Limiter) flow(e *entry) flowKey {
+	if e.tenant == nil {
+		return flowKey{&l.root, e.class}
+	}
+	return flowKey{e.tenant, e.class}
 }
 
 // hold is an entry in one scope other than the root.
@@ -54,7 +65,7 @@ func (t *table) put(l *Limiter, cost Cost) *entry {
 	t.free = e.next
 	t.n++
 	t.seq++
-	e.seq, e.cost, e.spare, e.class, e.mark.set = t.seq, cost, Cost{}, Interactive, false
+	e.seq, e.taken, e.cost = t.seq, l.last, cost
 	return e
 }
 
@@ -81,12 +92,48 @@ func (t *table) drop(e *entry) {
 	}
 }
 
-// open is the entry of r if it has not ended, or nil.
-func (r Reservation) open() *entry {
-	if r.e.seq != r.seq {
-		return nil
+// end ends the reservation seq of e, with its actual cost if it is settled, and
+// reports whether it was open. Places are given back in every scope, and credit
+// where less was used. The lines are looked at before, for what is due by now, and
+// after. Nobody waiting is the common case, and needs no clock.
+//
+// It is called with the lock held.
+func (e *entry) end(seq uint64, how ending, actual Cost) bool {
+	l := e.l
+	if l.waiting > 0 {
+		l.catchUp()
 	}
-	return r.e
+	if e.seq != seq {
+		return false
+	}
+	l.root.busy.open--
+	if e.more || l.root.pause != nil || l.waiting > 0 {
+		l.vacate(e, how)
+	}
+	if how != kept {
+		diff := e.cost
+		if how == settled {
+			diff = Cost{
+				Input:  e.cost.Input - clampUnits(actual.Input),
+				Output: e.cost.Output - clampUnits(actual.Output),
+			}
+		}
+		a := diff.amounts()
+		l.correct(&l.root, e, &a)
+		if e.more {
+			for i := range e.path {
+				l.correct(e.path[i].s, e, &a)
+			}
+		}
+	}
+	if e.more {
+		l.clean(e)
+	}
+	l.open.drop(e)
+	if l.waiting > 0 {
+		l.run(l.last)
+	}
+	return true
 }
 
 // ending is how a reservation ends.
@@ -98,51 +145,37 @@ const (
 	returned
 )
 
-// finish ends r, with its actual cost if it is settled, and reports whether it
-// was open. Places are given back in every scope, and credit where less was used.
-func (r Reservation) finish(how ending, actual Cost) bool {
-	e := r.open()
-	if e == nil {
-		return false
-	}
-	l := e.l
+// vacate gives the places of e back, but for the count of the root.
+func (l *Limiter) vacate(e *entry, how ending) {
 	l.young.remove(e)
 	l.leave(&l.root, e, how)
 	for i := range e.path {
-		l.leave(e.path[i].s, e, how)
+		s := e.path[i].s
+		s.busy.open--
+		l.leave(s, e, how)
 	}
-	switch how {
-	case settled:
-		l.correct(Cost{
-			Input:  e.cost.Input - clampUnits(actual.Input),
-			Output: e.cost.Output - clampUnits(actual.Output),
-		}, r.seq, flowKey{e.tenant, e.class}, e.path)
-	case returned:
-		l.correct(e.cost, r.seq, flowKey{e.tenant, e.class}, e.path)
-	}
-	if len(e.path) > 0 {
-		for i := range e.path {
-			l.done(e.path[i].s)
-		}
-		clear(e.path)
-		e.path = e.path[:0]
-	}
-	l.open.drop(e)
-	return true
 }
 
-// leave gives the place of e in s back.
+// leave notes that e gave its place in s back.
 func (l *Limiter) leave(s *scope, e *entry, how ending) {
-	s.open--
 	if e.spare != (Cost{}) {
-		s.spare = s.spare.minus(e.spare)
+		s.busy.spare = s.busy.spare.minus(e.spare)
 	}
 	if s.pause != nil {
 		l.probed(s, e.seq, how)
 	}
-	if l.waiting > 0 && s.queue != nil && s.queue.places != nil {
-		l.look(s.queue.places, l.last)
+	if l.waiting > 0 && s.busy.places != nil {
+		l.look(s.busy.places, l.last)
 	}
+}
+
+// clean makes e as new, and lets go of its scopes.
+func (l *Limiter) clean(e *entry) {
+	for i := range e.path {
+		l.done(e.path[i].s)
+	}
+	clear(e.path)
+	e.more, e.class, e.tenant, e.spare, e.mark.set, e.path = false, Interactive, nil, Cost{}, false, e.path[:0]
 }
 
 // Settle ends the reservation with the tokens that it really cost. Less than
@@ -151,97 +184,90 @@ func (l *Limiter) leave(s *scope, e *entry, how ending) {
 // itself stays counted: one that was sent cannot be unsent, so actual.Requests
 // is not read. A negative count is taken as 0, one above [MaxUnits] as that.
 func (r Reservation) Settle(actual Cost) {
-	if r.e == nil {
-		if r.by != nil {
-			r.by.Settle(r.seq, actual)
-		}
-		return
+	if r.by != nil {
+		r.by.Settle(r.seq, actual)
 	}
-	r.end(settled, actual)
 }
 
 // Keep ends the reservation as it is: what was reserved is spent.
 func (r Reservation) Keep() {
-	if r.e == nil {
-		if r.by != nil {
-			r.by.Keep(r.seq)
-		}
-		return
+	if r.by != nil {
+		r.by.Keep(r.seq)
 	}
-	r.end(kept, Cost{})
 }
 
 // Return ends the reservation of a call that was never made.
 func (r Reservation) Return() {
-	if r.e == nil {
-		if r.by != nil {
-			r.by.Return(r.seq)
-		}
-		return
+	if r.by != nil {
+		r.by.Return(r.seq)
 	}
-	r.end(returned, Cost{})
 }
 
 // Cost is what is reserved; zero once the reservation has ended.
 func (r Reservation) Cost() Cost {
-	if r.e == nil {
-		if r.by != nil {
-			return r.by.Cost(r.seq)
-		}
+	if r.by == nil {
 		return Cost{}
 	}
-	l := r.e.l
-	l.lock()
-	defer l.mu.Unlock()
-	if e := r.open(); e != nil {
-		return e.cost
-	}
-	return Cost{}
+	return r.by.Cost(r.seq)
 }
 
-// end ends a reservation of a Limiter. The lines are looked at before, for what
-// is due by now, and after. Nobody waiting is the common case, and needs no
-// clock.
-func (r Reservation) end(how ending, actual Cost) {
-	l := r.e.l
-	l.lock()
-	if l.waiting > 0 {
-		l.catchUp()
+var _ Holder = (*entry)(nil)
+
+func (e *entry) Settle(seq uint64, actual Cost) {
+	l := e.l
+	if !l.mu.TryLock() { // l.lock, which is not inlined
+		l.lockSlow()
 	}
-	if r.finish(how, actual) && l.waiting > 0 {
-		l.run(l.last)
-	}
+	e.end(seq, settled, actual)
 	l.mu.Unlock()
 }
 
-// correct gives back (or, where negative, charges) the difference between
-// reserved and actual, in the root and in path. A limit that came after the
-// reservation was not charged for it; giving back to it would mint credit.
-func (l *Limiter) correct(diff Cost, seq uint64, key flowKey, path []hold) {
-	a := diff.amounts()
-	l.correctIn(&l.root, diff, &a, seq, key)
-	for i := range path {
-		l.correctIn(path[i].s, diff, &a, seq, key)
-	}
+func (e *entry) Keep(seq uint64) {
+	l := e.l
+	l.lock()
+	e.end(seq, kept, Cost{})
+	l.mu.Unlock()
 }
 
-func (l *Limiter) correctIn(s *scope, diff Cost, a *amounts, seq uint64, key flowKey) {
-	s.refunds = s.refunds.plus(diff)
-	for i := range s.limits {
-		b := &s.limits[i]
+func (e *entry) Return(seq uint64) {
+	l := e.l
+	l.lock()
+	e.end(seq, returned, Cost{})
+	l.mu.Unlock()
+}
+
+func (e *entry) Cost(seq uint64) Cost {
+	e.l.lock()
+	defer e.l.mu.Unlock()
+	if e.seq != seq {
+		return Cost{}
+	}
+	return e.cost
+}
+
+// correct gives back to s (or, where negative, charges) the difference between what
+// e reserved and the actual cost. A limit that came after the reservation was not
+// charged for it; giving back to it would mint credit.
+func (l *Limiter) correct(s *scope, e *entry, a *amounts) {
+	s.busy.refunds = s.busy.refunds.plus(Cost{a[Requests], a[Input], a[Output]})
+	limits := s.limits
+	for i := range limits {
+		b := &limits[i]
 		d := a.in(b.unit)
 		switch {
-		case d == 0 || b.born > seq:
+		case d == 0 || b.born > e.seq:
 			continue
-		case d > 0:
-			b.refund(d)
-		default:
+		case d < 0:
 			b.advance(l.now()) // a charge does depend on what was full before it
 			b.charge(-d)
+		case b.more == nil: // asked here, as a call costs more
+			b.Bucket.refund(d)
+		default:
+			b.refund(e.taken, d)
 		}
-		if b.line != nil && b.line.n > 0 {
-			b.line.settle(l, key, seq, d)
-			l.look(b.line, l.last)
+		if q := b.line; q != nil && q.n > 0 {
+			q.settle(l, l.flow(e), e.seq, d)
+			l.look(q, l.last)
 		}
 	}
 }

@@ -13,38 +13,42 @@ const MaxName = 256
 type scope struct {
 	name   string
 	limits []bound
-	open   int // reservations in flight
+	busy   *busy // nil in an idle scope
+	served Cost  // by calls before it became busy, as settled
+
+	opt         ScopeOptions
+	pausedUntil int64  // instant; past or 0 = not paused
+	pause       *pause // what else is known of the pause, or nil
+	refs        int32  // open reservations, and callers that wait or are being decided
+	edited      bool   // set by hand: never forgotten
+
+	prev, next *scope // ring of the idle ones
+	link       *scope // in the index
+}
+
+// busy is what a scope has only while it is in use. All others take less memory.
+type busy struct {
+	open int // reservations in flight
 
 	// Sums over all time, modulo 2^64: differences between two readings are
 	// exact as long as they are below 2^63.
 	debits, refunds Cost
+	trail           *trail // of debits; nil while no limit has a guard
 
-	spare       Cost // what open reservations are expected to give back
-	opt         ScopeOptions
-	pausedUntil int64  // instant; past or 0 = not paused
-	pause       *pause // what else is known of the pause, or nil
-	queue       *queue // nil until somebody waits
-	refs        int    // open reservations, and callers that wait or are being decided
-	edited      bool   // set by hand: never forgotten
-
-	prev, next *scope // ring of the idle ones
-}
-
-// queue is what a scope has only while somebody waits.
-type queue struct {
+	spare        Cost // what open reservations are expected to give back
 	waiting      int
-	asked        Cost  // of those
+	asked        Cost  // of those who wait
 	places, door *line // of those who lack a place, or the end of a pause
 }
 
 func (s *scope) waiting() int {
-	if s.queue == nil {
+	if s.busy == nil {
 		return 0
 	}
-	return s.queue.waiting
+	return s.busy.waiting
 }
 
-func (s *scope) full() bool { return s.opt.MaxInFlight > 0 && s.open >= s.opt.MaxInFlight }
+func (s *scope) full() bool { return s.opt.MaxInFlight > 0 && s.busy.open >= s.opt.MaxInFlight }
 
 func (s *scope) find(name string) *bound {
 	for i := range s.limits {
@@ -53,6 +57,31 @@ func (s *scope) find(name string) *bound {
 		}
 	}
 	return nil
+}
+
+// follows keeps a trail of s while one of its limits has a guard.
+func (s *scope) follows(now int64) {
+	guarded := slices.ContainsFunc(s.limits, func(b bound) bool { return b.more != nil && b.more.guarded })
+	switch {
+	case !guarded:
+		if s.busy != nil {
+			s.busy.trail = nil
+		}
+	case s.busy == nil:
+		s.busy = &busy{}
+		fallthrough
+	case s.busy.trail == nil:
+		s.busy.trail = &trail{}
+		s.busy.trail.note(now, s.busy.debits)
+	}
+}
+
+// remember is called before debits of s grow at now.
+func (l *Limiter) remember(s *scope, now int64) {
+	l.young.settle(l)
+	if s.busy.trail != nil {
+		s.busy.trail.note(now, s.busy.debits)
+	}
 }
 
 // relink tells the lines where their limits are, after these moved.
@@ -97,9 +126,10 @@ func (s *scope) configure(l *Limiter, limits []Limit, now int64, born uint64) er
 		if s.find(lim.Name) != nil {
 			return &ConfigError{field + ".Name", lim.Name, "is already used by another limit"}
 		}
-		b := newBound(l.share(lim), now)
+		b := newBound(l.share(lim), now, l.base.UnixNano())
 		b.conf, b.born = b.cfg, born
 		s.limits = append(s.limits, b)
+		s.follows(now)
 	}
 	return nil
 }
@@ -110,7 +140,7 @@ func (l *Limiter) scope(name string) (*scope, error) {
 	if name == "" {
 		return &l.root, nil
 	}
-	if s := l.scopes[name]; s != nil {
+	if s := l.scopes.find(name); s != nil {
 		return s, nil
 	}
 	if len(name) > MaxName {
@@ -122,7 +152,7 @@ func (l *Limiter) scope(name string) (*scope, error) {
 		l.mu.Unlock()
 		opt, limits = l.opener(name)
 		l.lock()
-		if s := l.scopes[name]; s != nil {
+		if s := l.scopes.find(name); s != nil {
 			return s, nil
 		}
 	}
@@ -134,10 +164,7 @@ func (l *Limiter) scope(name string) (*scope, error) {
 	if err := s.configure(l, limits, l.now(), l.open.seq); err != nil {
 		return nil, err
 	}
-	if l.scopes == nil {
-		l.scopes = map[string]*scope{}
-	}
-	l.scopes[name] = s
+	l.scopes.add(s)
 	l.rest(s)
 	return s, nil
 }
@@ -167,15 +194,36 @@ func (l *Limiter) use(s *scope) {
 		}
 		s.prev, s.next = nil, nil
 		l.idlers--
+		if s.busy == nil {
+			s.busy = l.newBusy()
+		}
 	}
 	s.refs++
 }
 
+func (l *Limiter) newBusy() *busy {
+	n := len(l.free.busy)
+	if n == 0 {
+		return &busy{}
+	}
+	b := l.free.busy[n-1]
+	l.free.busy = l.free.busy[:n-1]
+	return b
+}
+
 func (l *Limiter) done(s *scope) {
 	if s.refs--; s.refs == 0 && s != &l.root {
-		s.queue = nil
 		for i := range s.limits {
 			s.limits[i].line = nil
+		}
+		if b := s.busy; b.trail != nil { // it is needed for a while
+			b.places, b.door = nil, nil
+		} else {
+			s.served = s.served.plus(b.debits).minus(b.refunds)
+			s.busy, *b = nil, busy{}
+			if len(l.free.busy) < spares {
+				l.free.busy = append(l.free.busy, b)
+			}
 		}
 		l.rest(s)
 		l.forget()
@@ -215,7 +263,7 @@ func (l *Limiter) forget() {
 			l.idle = s.prev
 		}
 		l.idlers--
-		delete(l.scopes, s.name)
+		l.scopes.remove(s)
 	}
 }
 
@@ -253,8 +301,8 @@ func (l *Limiter) SetScope(scope string, o ScopeOptions) error {
 	now := l.catchUp()
 	s.opt = o
 	s.edit(l)
-	if s.queue != nil && s.queue.places != nil {
-		l.look(s.queue.places, now)
+	if s.busy != nil && s.busy.places != nil {
+		l.look(s.busy.places, now)
 	}
 	l.run(now)
 	return nil
@@ -313,18 +361,21 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 		}
 	case b == nil:
 		l.open.seq++
-		fresh := newBound(l.share(lim), now)
+		fresh := newBound(l.share(lim), now, l.base.UnixNano())
 		fresh.born = l.open.seq
 		s.limits = append(s.limits, fresh)
+		s.follows(now)
 		s.relink()
 		b = &s.limits[len(s.limits)-1]
 		l.refuseImpossible(s)
 	default:
-		most, unit := b.max, b.unit
+		most, unit, old := b.max, b.unit, b.cfg
 		b.advance(now)
 		burst, largest := lim.sizes()
 		b.change(now, lim.Rate, burst, largest)
 		b.cfg = l.share(lim)
+		b.obey(old, l.base.UnixNano())
+		s.follows(now)
 		var q *line
 		if unit != lim.Unit {
 			l.open.seq++
@@ -362,7 +413,7 @@ func (l *Limiter) DrainScope(scope, name string, keep int64, d time.Duration) bo
 		return false
 	}
 	b := s.find(name)
-	if b == nil || !b.setBack(now, mul(uint64(clampUnits(keep)), b.w), max(0, d)) {
+	if b == nil || !b.refused(now, clampUnits(keep), max(0, d)) {
 		return false
 	}
 	l.run(now)
@@ -374,5 +425,5 @@ func (l *Limiter) lookup(name string) *scope {
 	if name == "" {
 		return &l.root
 	}
-	return l.scopes[name]
+	return l.scopes.find(name)
 }

@@ -203,11 +203,11 @@ func TestIdleScopesAreForgotten(t *testing.T) {
 		for i := range 10_000 {
 			take(fmt.Sprint(i), 0).Keep()
 		}
-		if n := len(l.scopes); n > 20 {
+		if n := l.scopes.n; n > 20 {
 			t.Errorf("%d scopes are kept", n)
 		}
 		for _, name := range []string{"debt", "paused", "flying", "hand", "limit", "empty"} {
-			if l.scopes[name] == nil || opened[name] != 1 {
+			if l.scopes.find(name) == nil || opened[name] != 1 {
 				t.Errorf("%q was forgotten, or opened %d times", name, opened[name])
 			}
 		}
@@ -216,7 +216,7 @@ func TestIdleScopesAreForgotten(t *testing.T) {
 		for i := range 100 {
 			take(fmt.Sprint("more", i), 0).Keep()
 		}
-		if l.scopes["once"] == nil {
+		if l.scopes.find("once") == nil {
 			t.Error("a tenant gets a new burst")
 		}
 		waits.leave(nil, nil)
@@ -226,7 +226,7 @@ func TestIdleScopesAreForgotten(t *testing.T) {
 			take(fmt.Sprint("late", i), 0).Keep()
 		}
 		for _, name := range []string{"debt", "paused", "flying", "empty", "once"} {
-			if l.scopes[name] != nil {
+			if l.scopes.find(name) != nil {
 				t.Errorf("%q is kept though it is idle and full", name)
 			}
 		}
@@ -272,12 +272,12 @@ func TestMemoryOfTenants(t *testing.T) {
 		return l, (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
 	}
 	l, bytes := measure(2 * n)
-	if len(l.scopes) != n || bytes > 300 {
-		t.Errorf("%d tenants of %.0f bytes each", len(l.scopes), bytes)
+	if l.scopes.n != n || bytes > 300 {
+		t.Errorf("%d tenants of %.0f bytes each", l.scopes.n, bytes)
 	}
 	t.Logf("%.0f bytes each", bytes)
-	if l, bytes := measure(100); len(l.scopes) > 110 || bytes > 10 {
-		t.Errorf("%d tenants of %.0f bytes each", len(l.scopes), bytes)
+	if l, bytes := measure(100); l.scopes.n > 110 || bytes > 10 {
+		t.Errorf("%d tenants of %.0f bytes each", l.scopes.n, bytes)
 	}
 }
 
@@ -452,8 +452,8 @@ func TestImpossibleScopes(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	if len(l.scopes) != 0 {
-		t.Errorf("%d scopes are there", len(l.scopes))
+	if l.scopes.n != 0 {
+		t.Errorf("%d scopes are there", l.scopes.n)
 	}
 }
 

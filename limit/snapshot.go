@@ -49,6 +49,7 @@ type LimitState struct {
 	Law        Law   // how it counts; the zero Law is a bucket
 	Capacity   int64 // burst in force, units
 	Credit     int64 // units there now, rounded down; 0 in debt
+	Held       int64 // of Credit, what a guard holds back now
 	Debt       int64 // units owed, rounded up; 0 with credit
 	Waiting    int64 // units asked for by those who wait for this limit
 }
@@ -65,13 +66,13 @@ func (l *Limiter) Snapshot() Snapshot {
 	if l.oldest != nil {
 		root.Oldest = time.Duration(now - l.oldest.joined)
 	}
-	n, limits := len(l.scopes), 0
+	n, limits := l.scopes.n, 0
 	if n == 0 {
 		l.mu.Unlock()
 		return root
 	}
 	scopes := make([]*scope, 0, n)
-	for _, s := range l.scopes {
+	for s := range l.scopes.all() {
 		scopes = append(scopes, s)
 		limits += len(s.limits)
 	}
@@ -120,8 +121,7 @@ func (l *Limiter) Snapshot() Snapshot {
 func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int64) []LimitState {
 	*one = Snapshot{
 		Scope: s.name, Options: s.opt, Waiting: s.waiting(),
-		InFlight: s.open, MaxInFlight: s.opt.MaxInFlight,
-		Served: s.debits.minus(s.refunds),
+		MaxInFlight: s.opt.MaxInFlight, Served: s.served,
 	}
 	if s.pausedUntil > now {
 		one.PausedUntil = l.base.Add(time.Duration(s.pausedUntil))
@@ -133,17 +133,18 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 		}
 	}
 	var asked amounts
-	if s.queue != nil {
-		asked = s.queue.asked.amounts()
+	if b := s.busy; b != nil {
+		one.InFlight, one.Served = b.open, s.served.plus(b.debits).minus(b.refunds)
+		asked = b.asked.amounts()
 	}
 	before := len(states)
 	for i := range s.limits {
 		b := &s.limits[i]
 		b.advance(now)
-		c := b.Credit()
+		c := b.credit()
 		state := LimitState{
-			Limit: *b.cfg, Capacity: b.burst,
-			Credit: max(0, c), Debt: max(0, -c), Waiting: asked.in(b.unit),
+			Limit: *b.cfg, Capacity: b.capacity(),
+			Credit: max(0, c), Held: max(0, c-max(0, b.atOnce(now))), Debt: max(0, -c), Waiting: asked.in(b.unit),
 		}
 		if b.conf != nil {
 			state.Configured = *b.conf
@@ -162,6 +163,12 @@ func (s LimitState) String() string {
 	} else {
 		text += fmt.Sprintf("%d of %d left", s.Credit, s.Capacity)
 	}
+	if s.Held > 0 {
+		text += fmt.Sprintf(" (%d at once)", s.Credit-s.Held)
+	}
+	if shape := s.Law.Shape; shape != ShapeUnknown {
+		text += ", " + shape.String()
+	}
 	if s.Waiting > 0 {
 		text += fmt.Sprintf(", %d waiting", s.Waiting)
 	}
@@ -178,8 +185,12 @@ func (s LimitState) LogValue() slog.Value {
 		slog.String("rate", s.Rate.String()),
 		slog.Int64("capacity", s.Capacity),
 		slog.Int64("credit", s.Credit),
+		slog.Int64("held", s.Held),
 		slog.Int64("debt", s.Debt),
 		slog.Int64("waiting", s.Waiting),
+	}
+	if s.Law.Shape != ShapeUnknown {
+		attrs = append(attrs, slog.String("law", s.Law.Shape.String()), slog.String("law_why", s.LawWhy))
 	}
 	if s.Configured.Rate != s.Rate {
 		attrs = append(attrs, slog.String("configured", s.Configured.Rate.String()))

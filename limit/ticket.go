@@ -32,15 +32,20 @@ func (l *Limiter) Enter(ctx context.Context, a Ask) (*Ticket, error) {
 	l.tickets++
 	w, r, err := l.ask(&a, true, deadline)
 	now := l.last
-	if err != nil {
+	switch {
+	case err != nil:
 		l.tickets--
+	case w != nil:
+		if w.ticket = true; w.lane == nil {
+			close(w.done)
+		}
 	}
 	l.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	if w == nil {
-		w = &waiter{l: l, done: make(chan struct{}), joined: now, r: r}
+		w = &waiter{l: l, ticket: true, done: make(chan struct{}), joined: now, r: r}
 		close(w.done)
 	}
 	if ctx.Done() != nil {

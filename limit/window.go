@@ -79,6 +79,11 @@ type Law struct {
 	// Quiet is the time before an edge of ShapeFixed in which nothing is admitted:
 	// a call that leaves then may be counted after the edge.
 	Quiet time.Duration
+
+	// Spare is how many units of the limit a window leaves unused, less than the
+	// limit: two clocks and two ways of counting differ a little. A bucket does not
+	// read it.
+	Spare int64
 }
 
 func (l Law) check(r Rate) error {
@@ -87,6 +92,8 @@ func (l Law) check(r Rate) error {
 		return &ConfigError{"Law.Shape", l.Shape, "must be a window"}
 	case l.Margin < 0 || l.Margin > r.Window:
 		return &ConfigError{"Law.Margin", l.Margin, "must be from 0 to the window"}
+	case l.Spare < 0 || l.Spare >= r.N:
+		return &ConfigError{"Law.Spare", l.Spare, "must be from 0 to less than the limit"}
 	case l.Quiet < 0 || l.Quiet >= r.Window:
 		return &ConfigError{"Law.Quiet", l.Quiet, "must be from 0 to less than the window"}
 	}
@@ -134,7 +141,7 @@ func NewWindow(r Rate, l Law) (*Window, error) {
 
 // start forgets all use.
 func (w *Window) start(r Rate, now int64) {
-	w.rate, w.n, w.w, w.at = r, r.N, uint64(r.Window), now
+	w.rate, w.n, w.w, w.at = r, max(1, r.N-w.law.Spare), uint64(r.Window), now
 	w.panes = panes{open: !w.law.FirstCall || w.law.Edge != 0, named: w.law.FirstCall}
 	if w.panes.open {
 		w.panes.edge = edgeBefore(now, int64(w.law.Edge), int64(r.Window))
@@ -266,17 +273,23 @@ func (w *Window) levelAt(now int64) wide {
 	return level
 }
 
-// take spends cost if there is room. A cost of zero always goes.
+// take spends cost if there is room. A cost of zero always goes, and one above the
+// limit where nothing else counts.
 func (w *Window) take(now, cost int64) bool {
 	w.advance(now)
 	if cost == 0 {
 		return true
 	}
-	if cost > w.n || w.quiet(w.at) || w.levelAt(w.at).less(mul(uint64(cost), w.w)) {
+	if !w.admits(cost) {
 		return false
 	}
 	w.charge(w.at, cost)
 	return true
+}
+
+// admits reports whether cost may go at the last instant.
+func (w *Window) admits(cost int64) bool {
+	return cost == 0 || !w.quiet(w.at) && !w.levelAt(w.at).less(mul(uint64(min(cost, w.n)), w.w))
 }
 
 // quiet reports whether at is too near to the next edge. A window that begins
@@ -376,15 +389,16 @@ func (w *Window) drain(keep, d int64) bool {
 
 func (w *Window) set(r Rate) {
 	if uint64(r.Window) == w.w {
-		if more := r.N - w.n; more > 0 {
+		n := max(1, r.N-w.law.Spare)
+		if more := n - w.n; more > 0 {
 			w.charge(w.at, more)
 		}
-		w.rate, w.n = r, r.N
+		w.rate, w.n = r, n
 		return
 	}
-	credit := min(w.Credit(), r.N)
+	credit := w.Credit()
 	w.start(r, w.at)
-	w.charge(w.at, r.N-credit)
+	w.charge(w.at, w.n-min(credit, w.n))
 }
 
 // become returns w under another law of the same rate, with the use that w has
@@ -411,6 +425,7 @@ func (w *Window) waitFrom(start, ahead, cost int64) int64 {
 	if cost == 0 && ahead == 0 {
 		return 0
 	}
+	cost = min(cost, w.n)
 	wait := int64(0)
 	if w.paned() {
 		wait = w.panes.rolled(start, w).wait(start, ahead, cost, w)

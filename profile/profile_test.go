@@ -136,5 +136,5 @@ func Example() {
 	p.Name, p.Hosts = "our-gateway", []string{"llm.example.com"}
 	p.Headroom = 100
 	fmt.Println(p.Name, p.Rule.Charge, p.Rule.ReserveCap, p.Validate())
-	// Output: our-gateway estimate true <nil>
+	// Output: our-gateway estimate false <nil>
 }

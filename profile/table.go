@@ -56,12 +56,13 @@ var table = []Profile{
 		Source: "OpenAI rate limits guide; x-ratelimit fields of recorded responses", AsOf: "2026-10",
 	},
 	{
-		// Tokens: an estimate from characters plus max_tokens, counted to the
-		// end of a minute. Requests are judged over slices of 1 or 10 seconds.
+		// The header debits a quarter of the characters and no output. (The quota
+		// page speaks of max_tokens too; recorded fields contradict it.) By that page
+		// requests are judged over slices of 1 or 10 seconds.
 		Name: "azure", Hosts: []string{"*.openai.azure.com", "*.cognitiveservices.azure.com", "*.services.ai.azure.com"},
-		Rule:         estimate.Rule{Charge: estimate.ChargeEstimate, PromptByChars: true, ReserveCap: true, RefusedCount: true},
-		RequestBurst: subSecond, Headroom: 95, Dialect: azureHeaders,
-		Source: "Microsoft, Manage Azure OpenAI quota", AsOf: "2026-10",
+		Rule:         estimate.Rule{Charge: estimate.ChargeEstimate, PromptByChars: true, RefusedCount: true},
+		RequestBurst: subSecond, Dialect: azureHeaders,
+		Source: "Microsoft, Manage Azure OpenAI quota; x-ratelimit fields of recorded responses", AsOf: "2026-10",
 	},
 	{
 		// Continuous buckets for input and output apart; output counts as it is

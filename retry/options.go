@@ -84,17 +84,18 @@ type Options struct {
 func (o Options) withDefaults() (Options, error) {
 	for _, f := range []struct {
 		name  string
-		value int64
+		value any
+		below bool // zero
 	}{
-		{"Attempts", int64(o.Attempts)},
-		{"MinBackoff", int64(o.MinBackoff)},
-		{"MaxBackoff", int64(o.MaxBackoff)},
-		{"MaxRetryAfter", int64(o.MaxRetryAfter)},
-		{"MaxElapsed", int64(o.MaxElapsed)},
-		{"MaxBuffer", o.MaxBuffer},
+		{"Attempts", o.Attempts, o.Attempts < 0},
+		{"MinBackoff", o.MinBackoff, o.MinBackoff < 0},
+		{"MaxBackoff", o.MaxBackoff, o.MaxBackoff < 0},
+		{"MaxRetryAfter", o.MaxRetryAfter, o.MaxRetryAfter < 0},
+		{"MaxElapsed", o.MaxElapsed, o.MaxElapsed < 0},
+		{"MaxBuffer", o.MaxBuffer, o.MaxBuffer < 0},
 	} {
-		if f.value < 0 {
-			return o, fmt.Errorf("retry: Options.%s is %d; it must be zero (unset) or more", f.name, f.value)
+		if f.below {
+			return o, fmt.Errorf("retry: Options.%s is %v; it must be zero (unset) or more", f.name, f.value)
 		}
 	}
 	if o.MinBackoff > 0 && o.MaxBackoff > 0 && o.MinBackoff > o.MaxBackoff {

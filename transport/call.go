@@ -126,14 +126,20 @@ func (o *observer) Lowered(dimension string, remaining int64) {
 	}
 }
 
-func (o *observer) Paused(d time.Duration) {
+func (o *observer) Paused(p limit.Pause) {
 	if f := o.trace.Paused; f != nil {
-		f(o.req, d)
+		f(o.req, p)
 	}
 }
 
 func (o *observer) LimitChanged(old, new limit.Limit) {
 	if f := o.trace.LimitChanged; f != nil {
+		f(old, new)
+	}
+}
+
+func (o *observer) LawChanged(old, new limit.Limit) {
+	if f := o.trace.LawChanged; f != nil {
 		f(old, new)
 	}
 }

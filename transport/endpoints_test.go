@@ -295,3 +295,36 @@ func TestPollsDoNotWaitForTokens(t *testing.T) {
 		})
 	}
 }
+
+// What makes a lasting thing is not made twice: a request that may have arrived is
+// not sent again without an Idempotency-Key.
+func TestWhatMakesSomethingIsNotMadeTwice(t *testing.T) {
+	for _, c := range []struct {
+		path, script string
+		key          bool
+		want         int
+	}{
+		{"/v1/batches", "reset", false, 1},
+		{"/v1/batches", "500", false, 1},
+		{"/openai/v1/files", "reset", false, 1},
+		{"/v1/fine_tuning/jobs", "504", false, 1},
+		{"/v1/threads/t/messages", "reset", false, 1},
+		{"/v1/batches", "reset", true, 3},
+		{"/v1/batches", "dial", false, 3},
+		{"/v1/batches", "429", false, 3},
+		{"/v1/chat/completions", "reset", false, 3},
+		{"/v1/embeddings", "500", false, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			base := script(c.script)
+			req := call(t, "POST", c.path, "application/json", `{"input_file_id":"f"}`)
+			if c.key {
+				req.Header.Set("Idempotency-Key", "1")
+			}
+			finish(gate(t, transport.Options{Base: base}).RoundTrip(req))
+			if base.attempts() != c.want {
+				t.Errorf("%s, %s, key %v: %d attempts, want %d", c.path, c.script, c.key, base.attempts(), c.want)
+			}
+		})
+	}
+}

@@ -429,8 +429,8 @@ func TestProfileBurstIsThereAtTheStart(t *testing.T) {
 			{Name: "own", Unit: limit.Tokens, Rate: limit.PerHour(100_000)},
 		}})
 		for name, n := range map[string]int64{tokenLimit: 50_000, requestLimit: 300, "own": 100_000} {
-			if l := state(t, rt, name); l.Credit != n || l.Capacity != n {
-				t.Errorf("%s: credit %d of %d; want %d", name, l.Credit, l.Capacity, n)
+			if l := state(t, rt, name); l.Credit != l.Rate.N || l.Capacity != n {
+				t.Errorf("%s: credit %d, %d at once; want all, and %d at once", name, l.Credit, l.Capacity, n)
 			}
 		}
 		if got := state(t, rt, tokenLimit).Largest; got != 60_000 {
@@ -501,7 +501,7 @@ func TestCreditIsLoweredBeforeTheStreamEnds(t *testing.T) {
 func TestAnOldReadingExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{answer: quota("60000", "0", "1m0s")}
-		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: 10 * time.Second, Provider: ruled(estimate.ChargeEstimate)})
 		c := &http.Client{Transport: rt}
 		post(c, chatOf(1, 97, 100))
 		if got := balance(state(t, rt, tokenLimit)); got != 0 {

@@ -233,7 +233,7 @@ func TestAStreamsWaitBesideRetryAfter(t *testing.T) {
 func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
 	boom := func() { panic("a hook") }
 	for name, set := range map[string]func(*transport.Options){
-		"Paused":       func(o *transport.Options) { o.Trace.Paused = func(*http.Request, time.Duration) { boom() } },
+		"Paused":       func(o *transport.Options) { o.Trace.Paused = func(*http.Request, limit.Pause) { boom() } },
 		"Lowered":      func(o *transport.Options) { o.Trace.Lowered = func(*http.Request, string, int64) { boom() } },
 		"LimitChanged": func(o *transport.Options) { o.Trace.LimitChanged = func(_, _ limit.Limit) { boom() } },
 		"Answered":     func(o *transport.Options) { o.Trace.Answered = func(transport.Attempt) { boom() } },
@@ -292,7 +292,7 @@ func TestARefusalOfOneBudgetStopsNoOther(t *testing.T) {
 		if len(z.at) != 1 {
 			t.Errorf("an exhausted account was asked %d times", len(z.at))
 		}
-		if got := balance(state(t, three, tokenLimit)); got != 10_000 {
+		if got := balance(state(t, three, tokenLimit)); got != 60_000 {
 			t.Errorf("balance %d after it; want all", got)
 		}
 	})

@@ -16,6 +16,10 @@ import (
 // are the caller's and must not be changed. The other fields hold no key and no
 // prompt, except [Attempt.Err], which is the base's own error in its own words.
 type Trace struct {
+	// Who: for whom a call is made. It is called just before Queued. The tenant is
+	// named as its scope in a Snapshot, without the "@"; "" is the common tenant.
+	Who func(r *http.Request, tenant string, c limit.Class)
+
 	// Queued: priced, about to be admitted.
 	Queued func(*http.Request, limit.Cost)
 
@@ -32,11 +36,16 @@ type Trace struct {
 	// Lowered: what the provider says is left was less than the ledger thought.
 	Lowered func(r *http.Request, dimension string, remaining int64)
 
-	// Paused: the provider refused, and nothing leaves for so long.
-	Paused func(r *http.Request, d time.Duration)
+	// Paused: nothing leaves for so long. The Pause says who asked for it and why;
+	// r is the call whose answer said so.
+	Paused func(r *http.Request, p limit.Pause)
 
 	// LimitChanged: a limit was learned from headers, or follows them.
 	LimitChanged func(old, new limit.Limit)
+
+	// LawChanged: another law is believed of a limit, or none any more. The
+	// limits say which, since when and why: Law, LawSince and LawWhy.
+	LawChanged func(old, new limit.Limit)
 
 	// Settled: the call is over. It is called once for every Granted.
 	Settled func(Settlement)

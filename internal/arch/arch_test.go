@@ -30,7 +30,7 @@ var rooms = []struct {
 	{"retry", []string{"internal/refusal", "internal/neterr", "internal/packed", "github.com/hashicorp/go-retryablehttp"}, "knows attempts and statuses, no bucket; the one importer of its engine"},
 	{"profile", []string{"estimate", "headers", "limit"}, "data about providers: what they charge, how their header fields are read; a law is a shape of a meter"},
 	{"law", []string{"limit", "profile"}, "evidence of answers as plain values; the profile only for the replay of recordings"},
-	{"budget", []string{"limit", "estimate", "headers", "usage", "profile"}, "decides about credit and knows no request and no response"},
+	{"budget", []string{"limit", "estimate", "headers", "usage", "profile", "law"}, "decides about credit and knows no request and no response"},
 	{"transport", []string{"budget", "limit", "estimate", "headers", "usage", "retry", "profile", "internal/refusal", "internal/neterr", "internal/packed"}, "connects the rooms"},
 	{"record", []string{"limit", "usage", "transport", "internal/svg"}, "a run, written down and drawn"},
 	{"internal/snippets", nil, "compiles the pages; nothing links it"},

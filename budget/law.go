@@ -1,0 +1,365 @@
+package budget
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/law"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
+)
+
+// lawful is what is known of the law of one limit: how it gives back what was
+// used. The zero lawful knows nothing, and learns nothing.
+//
+//	law                   the ledger meters               a guard
+//	not known             a bucket, and from the first    yes
+//	                      balance on a sliding window,
+//	                      or what that balance covers
+//	a bucket, recorded    a bucket of the whole window    no, until a refusal
+//	a bucket, learned     a bucket of what was shown      yes
+//	a window              that window                     no
+//	a burst by the user   a bucket of that burst          no
+//	a share of a limit    a bucket of a short burst       no
+//	further out than all  a bucket of the whole window    no, until a refusal
+//	that answers name
+//	the rate is cut       a bucket                        yes
+type lawful struct {
+	learner *law.Learner
+	row     profile.Law
+	full    bool          // recorded traffic shows that the whole window may go at once
+	precise time.Duration // the unit of resets; 0 is not known
+	until   time.Time     // when the row is to be read again; zero is never
+	fixed   law.Belief    // of a limit without a learner
+	share   bool          // of a limit that answers name
+	inner   bool          // answers speak of limits further in, and not of this one
+}
+
+// epoch is the instant from which limits count edges.
+var epoch = time.Unix(0, 0)
+
+// recordsBegin and recordsEnd bound the days of which laws are known. A clock that
+// shows an earlier day is wrong, and the last laws count.
+var recordsBegin = time.Date(2023, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// dated is the day by which the profile's data is read.
+func dated(now time.Time, p *profile.Profile) time.Time {
+	if now.Before(recordsBegin) {
+		if t, err := time.Parse("2006-01", p.AsOf); err == nil {
+			return t
+		}
+	}
+	return now
+}
+
+// fields are what header fields of a unit and a window are called, in the order
+// in which they are looked for.
+func fields(u limit.Unit, window time.Duration) []string {
+	of := map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}[window]
+	switch {
+	case window == 10*time.Second && u == limit.Requests:
+		return []string{"req-10-second", "requests"}
+	case u == limit.Requests && window > time.Minute:
+		return []string{"requests-" + of, "requests"}
+	case u == limit.Requests:
+		return []string{"requests", "req-" + of}
+	case u == limit.Input:
+		return []string{"input-tokens", "tokens"}
+	case u == limit.Output:
+		return []string{"output-tokens"}
+	}
+	return []string{"tokens", "tokens-" + of}
+}
+
+// recorded is the law that recorded traffic shows of a limit.
+func recorded(p *profile.Profile, u limit.Unit, window time.Duration, now time.Time) (profile.Law, bool) {
+	if p == nil {
+		return profile.Law{}, false
+	}
+	now = dated(now, p)
+	for _, f := range fields(u, window) {
+		l, ok := profile.LawFor(p.Name, f, now)
+		if ok && (l.Window == 0 || l.Window == window) {
+			return l, true
+		}
+	}
+	return profile.Law{}, false
+}
+
+// learns reports whether a limit is one whose law is learned. What a burst by the
+// user may do at once the user has said, and of days no program sees enough.
+func (d *dimension) learns(s *Scope) bool {
+	w := d.limit.Rate.Window
+	return d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
+}
+
+// study begins to learn the law of d. The caller holds s.mu.
+func (s *Scope) study(d *dimension, now time.Time) {
+	d.law = lawful{}
+	row, ok := recorded(s.profile, d.limit.Unit, d.limit.Rate.Window, now)
+	if ok {
+		d.law.row, d.law.precise = row, row.Precise
+	}
+	known, why := d.configured.Law, "configured"
+	base := epoch
+	if known.Shape == limit.ShapeUnknown {
+		base = now
+		if known = row.At(now); ok {
+			why = row.Source
+		}
+		if row.Clock && row.Window >= 24*time.Hour {
+			d.law.until = now.Add(nextDay(known, row.Window))
+		}
+	}
+	d.law.full = row.FullWindow() || d.configured.Law.Shape == limit.ShapeBucket
+	if !d.learns(s) {
+		if known.Shape != limit.ShapeUnknown && d.configured.Burst == 0 {
+			d.law.fixed = law.Belief{Law: known, Base: base, Since: now, Why: why}
+		}
+		return
+	}
+	o := law.Options{Window: d.limit.Rate.Window, Known: known, Why: why, Base: base, Round: row.Round, Before: row.When == profile.WhenBefore}
+	if d.limit.Unit != limit.Requests {
+		o.Unsure = 25
+	}
+	d.law.learner = law.New(o)
+}
+
+// nextDay is the time until the next edge of a law that was made now.
+func nextDay(l limit.Law, window time.Duration) time.Duration {
+	d := l.Edge % window
+	if d <= 0 {
+		d += window
+	}
+	return d
+}
+
+// belief is the law that is believed of d now.
+func (d *dimension) belief() law.Belief {
+	if d.law.learner != nil {
+		return d.law.learner.Belief()
+	}
+	return d.law.fixed
+}
+
+// The instants at which a fixed window begins and ends are as sure as a call's way
+// there: what leaves at the edge must not be there before it, and what leaves just
+// before must not be there after it.
+const (
+	afterEdge  = 100 * time.Millisecond
+	beforeEdge = 200 * time.Millisecond
+	logMargin  = 100 * time.Millisecond
+	oneIn      = 200 // of a window's units is left unused: half a per cent
+)
+
+// obey adds the law to the limit l to run d with. l has the rate, and what may go at
+// once while nothing is known.
+func (d *dimension) obey(l *limit.Limit) {
+	l.Law, l.Guard, l.Margin, l.LawSince, l.LawWhy = limit.Law{}, 0, 0, time.Time{}, ""
+	l.ReadAt = limit.ReadAtSending
+	b := d.belief()
+	if d.law.learner == nil {
+		if b.Law.Shape.Windowed() {
+			l.Law, l.LawSince, l.LawWhy = timed(b.At(epoch), d.law.precise), b.Since, b.Why
+		}
+		return
+	}
+	l.LawSince, l.LawWhy = b.Since, b.Why
+	l.ReadAt = limit.ReadUnsure
+	if d.law.row.Lag > 0 || d.law.row.When == profile.WhenAnswered || d.law.row.When == profile.WhenMade {
+		l.ReadAt = limit.ReadAtAnswer
+	}
+	careful := min(l.Burst, l.Rate.N)
+	l.Margin = min(max(0, d.shown-careful), l.Rate.In(time.Second))
+	if d.shown > 0 {
+		careful = min(careful, d.shown-l.Rate.In(unseen))
+	}
+	careful = max(1, careful)
+	whole := l.Rate.N
+	if b.Law.Shape.Windowed() && d.law.row.Shape != b.Law.Shape && d.shown < d.most()/2 {
+		// A window holds all of its limit now and then. This one never did: it is a
+		// small bucket, or others use most of it. Both are kept to by the pace.
+		b.Law = limit.Law{Shape: limit.ShapeBucket}
+	}
+	switch {
+	case d.shared():
+		l.Margin = 0
+	case d.law.inner && d.shown == 0:
+		l.Burst = whole // the user's ceiling for all: what is held back is further in
+	case d.cut.active():
+		l.Burst, l.Guard = whole, careful
+	case b.Law.Shape == limit.ShapeBucket:
+		l.Law, l.Burst = b.Law, whole
+		if !d.law.full {
+			l.Guard = careful
+		}
+	default:
+		at := b.At(epoch)
+		if at.Shape == limit.ShapeUnknown {
+			at, l.Guard = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, careful
+		}
+		l.Law, l.Burst = timed(at, d.law.precise), whole
+		if s := l.Law.Shape; s.Windowed() && s != limit.ShapeLog {
+			l.Law.Spare = l.Rate.N / oneIn
+		}
+	}
+}
+
+// shared reports whether the limit is the user's share of a larger one. What is left
+// of that one is not for this budget alone, so nothing that answers show lets more go
+// at once.
+func (d *dimension) shared() bool {
+	n := d.configured.Rate.N
+	return d.law.share || n > 0 && d.said >= 2*n
+}
+
+// outside notes that answers speak of a limit of that unit and window further in,
+// of n units.
+func (s *Scope) outside(u limit.Unit, window time.Duration, n int64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.find(u, window)
+	if d == nil || d.shown > 0 || d.law.inner || d.law.share || !d.refused.IsZero() {
+		return
+	}
+	d.law.share = n >= 2*d.configured.Rate.N
+	d.law.inner = !d.law.share
+	s.apply(d, now)
+}
+
+// timed adds to a law what a call's way makes unsure.
+func timed(l limit.Law, precise time.Duration) limit.Law {
+	switch l.Shape {
+	case limit.ShapeLog, limit.ShapeSliding:
+		l.Margin = logMargin
+	case limit.ShapeFixed:
+		l.Quiet = beforeEdge
+		if precise >= time.Second {
+			l.Quiet += precise
+		}
+		if !l.FirstCall || l.Edge != 0 {
+			l.Edge += afterEdge
+		}
+	}
+	return l
+}
+
+// A mark is what the books of a limit's law held when an attempt left.
+type mark struct {
+	d *dimension
+	m law.Mark
+}
+
+// marks are those of an attempt; few limits have a law.
+type marks struct {
+	few  [3]mark
+	more []mark
+	n    int
+}
+
+func (m *marks) add(d *dimension, l law.Mark) {
+	if m.n < len(m.few) {
+		m.few[m.n] = mark{d, l}
+	} else {
+		m.more = append(m.more[:m.n-len(m.few)], mark{d, l})
+	}
+	m.n++
+}
+
+func (m *marks) reset() { m.n = 0 }
+
+func (m *marks) at(i int) *mark {
+	if i < len(m.few) {
+		return &m.few[i]
+	}
+	return &m.more[i-len(m.few)]
+}
+
+func (m *marks) of(d *dimension) *law.Mark {
+	for i := range m.n {
+		if k := m.at(i); k.d == d {
+			return &k.m
+		}
+	}
+	return nil
+}
+
+// enter enters in the books of the laws what the provider charges at now, and
+// marks the call's place in them.
+func (p *Path) enter(now time.Time, c limit.Cost, m *marks) {
+	for _, s := range p.scopes {
+		if !s.some.Load() {
+			continue
+		}
+		s.mu.Lock()
+		for _, d := range s.dims {
+			if d.law.learner != nil {
+				m.add(d, d.law.learner.Charged(now, part(d.limit.Unit, c)))
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// correct corrects what was entered at sent: what comes back counts from then, what
+// comes on top from now on.
+func (p *Path) correct(sent, now time.Time, c limit.Cost) {
+	for _, s := range p.scopes {
+		if !s.some.Load() {
+			continue
+		}
+		s.mu.Lock()
+		for _, d := range s.dims {
+			if d.law.learner == nil {
+				continue
+			}
+			switch n := part(d.limit.Unit, c); {
+			case n < 0:
+				d.law.learner.Charged(sent, n)
+			case n > 0:
+				d.law.learner.Charged(now, n)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// saw shows a quota to the learner of d, and reports whether another law is
+// believed now.
+func (d *dimension) saw(now time.Time, m *law.Mark, q headers.Quota) (changed bool) {
+	if d.law.learner == nil || m == nil {
+		return false
+	}
+	precise := d.law.precise
+	if precise == 0 && q.Reset.OK && q.Reset.D > 0 && q.Reset.D%time.Second == 0 {
+		precise = time.Second
+	}
+	e := law.Evidence{
+		Mark: *m, Answered: now, Limit: law.Count(q.Limit), Remaining: law.Count(q.Remaining),
+		Reset: law.Span(q.Reset), Precise: precise,
+	}
+	if !q.Limit.OK && d.said > 0 {
+		e.Limit = law.Count{N: d.said, OK: true}
+	}
+	switch d.law.row.Reset {
+	case profile.ResetNone:
+		if d.law.row.Source != "" {
+			e.Reset = law.Span{} // it tells nothing there
+		}
+	}
+	_, changed = d.law.learner.Saw(e)
+	return changed
+}
+
+// doubted takes in that an attempt was refused that left with those marks. The
+// limits concerned may lose their law; all others were not asked.
+func (d *dimension) doubted(now time.Time, m *law.Mark, concerned bool) (changed bool) {
+	if concerned {
+		d.law.full, d.law.inner = false, false
+	}
+	if d.law.learner == nil || m == nil {
+		return false
+	}
+	_, changed = d.law.learner.Saw(law.Evidence{Mark: *m, Answered: now, Refused: true, Room: concerned})
+	return changed
+}
