@@ -41,6 +41,7 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "api/chat", Does: Generates, Source: "Ollama API reference, chat"},
 	{Method: post, Path: "api/generate", Does: Generates, Source: "Ollama API reference, generate"},
 	{Method: post, Path: "generate", Does: Generates, Source: "text-generation-inference API; vLLM demo server", of: []string{"vllm"}},
+	{Method: post, Path: "infill", Does: Generates, Source: "llama.cpp server"},
 	{Method: post, Path: "generate_stream", Does: Generates, Source: "text-generation-inference API"},
 	{Method: post, Path: "threads/*/runs", Does: Generates, Creates: true, Source: "OpenAI API reference, runs", of: []string{"openai", "azure", "litellm"}},
 	{Method: post, Path: "threads/runs", Does: Generates, Creates: true, Source: "OpenAI API reference, runs", of: []string{"openai", "azure"}},
@@ -52,6 +53,8 @@ var endpoints = []Endpoint{
 	// A model turns texts into vectors, orders them, or judges them.
 	{Method: post, Path: "embeddings", Does: Embeds, Source: "OpenAI API reference, embeddings",
 		of: []string{"openai", "azure", "gemini-openai", "mistral", "together", "fireworks", "openrouter", "cohere", "github-models", "nvidia", "vllm", "litellm", "xai"}},
+	{Method: post, Path: "multimodalembeddings", Does: Embeds, Source: "Voyage AI API reference, multimodal embeddings"},
+	{Method: post, Path: "contextualizedembeddings", Does: Embeds, Source: "Voyage AI API reference, contextualized chunk embeddings"},
 	{Method: post, Path: "v1/embed", Does: Embeds, Source: "Cohere API reference, embed v1", of: []string{"cohere"}},
 	{Method: post, Path: "v2/embed", Does: Embeds, Source: "Cohere API reference, embed", of: []string{"cohere"}},
 	{Method: post, Path: "api/embed", Does: Embeds, Source: "Ollama API reference, embed"},
@@ -123,6 +126,7 @@ var endpoints = []Endpoint{
 	// Bytes are stored.
 	{Method: post, Path: "files", Does: Uploads, Creates: true, Source: "OpenAI API reference, files", of: []string{"openai", "azure", "anthropic", "mistral", "groq", "together", "xai", "gemini", "litellm"}},
 	{Method: post, Path: "files/upload", Does: Uploads, Creates: true, Source: "Together API reference, files", of: []string{"together"}},
+	{Method: http.MethodPut, Path: "upload/*/files", Does: Uploads, Source: "Gemini API reference, files: resumable uploads", of: []string{"gemini"}},
 	{Method: post, Path: "files:register", Does: Uploads, Creates: true, Source: "Gemini API reference, files", of: []string{"gemini"}},
 	{Method: post, Path: "uploads", Does: Uploads, Creates: true, Source: "OpenAI API reference, uploads", of: []string{"openai", "azure"}},
 	{Method: post, Path: "uploads/*/parts", Does: Uploads, Creates: true, Source: "OpenAI API reference, uploads", of: []string{"openai", "azure"}},
@@ -149,6 +153,8 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "batchPredictionJobs", Does: Manages, Creates: true, Source: "Vertex AI reference, batch", of: []string{"vertex"}},
 	{Method: post, Path: "batchPredictionJobs/*:cancel", Does: Manages, Source: "Vertex AI reference, batch", of: []string{"vertex"}},
 	{Method: post, Path: "batchInferenceJobs", Does: Manages, Creates: true, Source: "Fireworks API reference, batch", of: []string{"fireworks"}},
+	{Method: post, Path: "model-invocation-job", Does: Manages, Creates: true, Source: "Amazon Bedrock API reference, CreateModelInvocationJob", of: []string{"bedrock"}},
+	{Method: post, Path: "model-invocation-job/*/stop", Does: Manages, Source: "Amazon Bedrock API reference, StopModelInvocationJob", of: []string{"bedrock"}},
 	{Method: post, Path: "embed-jobs", Does: Manages, Creates: true, Source: "Cohere API reference, embed jobs", of: []string{"cohere"}},
 	{Method: post, Path: "embed-jobs/*/cancel", Does: Manages, Source: "Cohere API reference, embed jobs", of: []string{"cohere"}},
 	{Method: post, Path: "fine_tuning/jobs", Does: Manages, Creates: true, Source: "OpenAI API reference, fine-tuning; Mistral API reference", of: []string{"openai", "azure", "mistral", "litellm"}},

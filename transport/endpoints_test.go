@@ -124,6 +124,16 @@ func TestAnUnknownPathIsJudgedByItsBody(t *testing.T) {
 	}
 }
 
+// A web form, as for an OAuth token, holds no prompt.
+func TestAFormHoldsNoPrompt(t *testing.T) {
+	for _, contentType := range []string{"application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded; charset=utf-8"} {
+		cost, err := priced(t, transport.Options{TPM: 100}, call(t, "POST", "/oauth/token", contentType, "grant_type=client_credentials&scope="+strings.Repeat("a+", 500)))
+		if err != nil || cost != (limit.Cost{Requests: 1}) {
+			t.Errorf("%s: %v, %v", contentType, cost, err)
+		}
+	}
+}
+
 // An answer that states its usage is charged for it, whatever was thought of the path.
 func TestUsageOfAnUnknownPathIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,7 @@ type prompt struct {
 	read   bool   // the whole body: head, or what copies gives if that is nil
 	head   []byte
 	coding string // of its bytes; "" is plain
+	form   bool   // names and values of a web form: no provider takes a prompt so
 }
 
 // text is the body as plain text, nil if it was not read.
@@ -65,6 +66,7 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 		size = -1
 	}
 	contentType, coding := field(req.Header, "Content-Type"), field(req.Header, "Content-Encoding")
+	p.form = strings.HasPrefix(strings.ToLower(contentType), "application/x-www-form-urlencoded")
 	isPacked := !packed.Plain(coding)
 	o := estimate.Options{Path: req.URL.Path, Counter: counter}
 	readable := estimate.Readable(contentType) && (!isPacked || packed.Known(coding))
@@ -168,6 +170,9 @@ func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64
 	}
 	if e.Items != "" && p.read {
 		return r, max(1, elements(p.text(), e.Items))
+	}
+	if e.Does == profile.Unlisted && p.form {
+		return nil, 1
 	}
 	if e.Does == profile.Unlisted && !r.Understood && r.Kind == "unknown" && r.Model == "" && r.OutputCap == 0 && p.read && isObject(p.text()) {
 		p.Request = estimate.Request{Kind: "count", Choices: 1, Size: r.Size}

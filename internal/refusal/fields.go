@@ -487,9 +487,13 @@ func (f *fields) common(key string, raw []byte, isString bool) {
 		}
 	case "error_code": // Anthropic: narrower than the type beside it
 		f.code = word
-	case "type", "error_type", "__type":
+	case "type", "error_type":
 		if isString {
 			f.typ = word
+		}
+	case "__type": // Amazon
+		if isString {
+			f.typ = shapeName(word)
 		}
 	case "status", "statusCode":
 		if isString && (word == "" || word[0] < '0' || word[0] > '9') {

@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tripmeter/tripmeter/headers"
@@ -15,6 +16,25 @@ type Header struct {
 	Reset time.Duration // the longest reset of an exhausted limit; 0 unknown
 
 	Asked, Forbidden bool // X-Should-Retry: another attempt
+
+	Type string // the error's type, see [TypeOf]
+}
+
+// TypeOf is the type of an error that the header names in place of the body:
+// X-Amzn-ErrorType of the JSON protocols of Amazon (Smithy, "AWS restJson1 protocol",
+// operation error serialization).
+func TypeOf(h http.Header) string {
+	if lines := h["X-Amzn-Errortype"]; len(lines) > 0 && len(lines[0]) <= maxWord {
+		return shapeName(lines[0])
+	}
+	return ""
+}
+
+// shapeName takes the namespace before, and the URI behind, off the name of an error
+// of Amazon: "aws.protocoltests#FooError:http://internal.amazon.com/".
+func shapeName(s string) string {
+	s, _, _ = strings.Cut(s, ":")
+	return s[strings.LastIndexByte(s, '#')+1:]
 }
 
 // HeaderOf takes what matters here out of a header that was read. It reads no
@@ -51,7 +71,7 @@ type Reading struct {
 // any size.
 func Read(status int, h Header, body []byte, now time.Time) Reading {
 	r := Reading{Header: h, Status: status}
-	v, f := classify(status, body, Options{Now: now})
+	v, f := classify(status, body, Options{Now: now, Type: h.Type})
 	r.Body = v
 	if len(f.headers) > 0 {
 		i := headers.Parse(f.headers, headers.Options{Status: status, Now: now})

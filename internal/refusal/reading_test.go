@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -76,6 +77,72 @@ func TestRetryInfoAndFieldsInABody(t *testing.T) {
 		r := Read(429, Header{}, []byte(c.body), noon)
 		if wait, _ := r.NamedWait(false); wait != c.want {
 			t.Errorf("%s: %v, want %v", c.name, wait, c.want)
+		}
+	}
+}
+
+// Amazon names the type of an error in the header, and the body holds a sentence
+// alone. A type in the body counts before it.
+func TestATypeInTheHeaderCounts(t *testing.T) {
+	for _, c := range []struct {
+		status      int
+		field, body string
+		class       string
+		retryable   bool
+	}{
+		{429, "ModelNotReadyException", `{"message":"The model is not ready for inference."}`, Overload, true},
+		{429, "ModelNotReadyException:http://internal.amazon.com/coral/com.amazon.bedrock/", `{"message":"x"}`, Overload, true},
+		{400, "com.amazonaws.bedrock#ThrottlingException", `{"message":"x"}`, RateLimit, true},
+		{400, "ServiceQuotaExceededException", `{"message":"x"}`, Quota, false},
+		{429, "ModelNotReadyException", `{"__type":"com.amazonaws.bedrock#ThrottlingException","message":"x"}`, RateLimit, true},
+		{429, "", `{"message":"x"}`, RateLimit, true},
+	} {
+		h := http.Header{}
+		if c.field != "" {
+			h.Set("X-Amzn-ErrorType", c.field)
+		}
+		r := Read(c.status, Header{Type: TypeOf(h)}, []byte(c.body), time.Now())
+		if r.Body.Class != c.class || r.Body.Retryable != c.retryable {
+			t.Errorf("%d %s %s: %s, retryable %v", c.status, c.field, c.body, r.Body.Class, r.Body.Retryable)
+		}
+	}
+}
+
+// A sentence may be in any language that gateways answer in, and write its number as
+// a word.
+func TestAWaitIsReadInManyLanguages(t *testing.T) {
+	for _, c := range []struct {
+		message string
+		want    time.Duration
+	}{
+		{"Please try again in a minute.", time.Minute},
+		{"Please try again in an hour.", time.Hour},
+		{"Please wait five minutes and try again.", 5 * time.Minute},
+		{"Please wait a few minutes.", 0},
+		{"Please try again in a while.", 0},
+		{"請求過於頻繁，請在 45 秒後重試", 45 * time.Second},
+		{"請於 2 分鐘後再試", 2 * time.Minute},
+		{"レート制限に達しました。45秒後に再試行してください。", 45 * time.Second},
+		{"1時間30分後に再試行してください。", 90 * time.Minute},
+		{"요청이 너무 많습니다. 45초 후에 다시 시도하세요.", 45 * time.Second},
+		{"1분 30초 후에 다시 시도하세요.", 90 * time.Second},
+		{"Bitte versuchen Sie es in 45 Sekunden erneut.", 45 * time.Second},
+		{"Bitte versuchen Sie es erneut in 2 Minuten.", 2 * time.Minute},
+		{"Veuillez réessayer dans 45 secondes.", 45 * time.Second},
+		{"Veuillez réessayer dans 2 heures.", 2 * time.Hour},
+		{"Inténtelo de nuevo en 45 segundos.", 45 * time.Second},
+		{"Tente novamente em 2 minutos.", 2 * time.Minute},
+		{"Riprova tra 45 secondi.", 45 * time.Second},
+		{"2026年1月5日後に再試行してください。", 0}, // a date
+		{"Повторите попытку через 45 секунд.", 45 * time.Second},
+		{"Повторите попытку через 1 минуту.", time.Minute},
+	} {
+		body, err := json.Marshal(map[string]any{"error": map[string]any{"message": c.message}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Classify(429, body); v.Wait != c.want {
+			t.Errorf("%s: %v, want %v", c.message, v.Wait, c.want)
 		}
 	}
 }

@@ -74,6 +74,9 @@ type Options struct {
 	Now time.Time
 	// Ceiling cuts Wait and Reset. 0 or less: MaxWait.
 	Ceiling time.Duration
+	// Type is the error's type where the header has it, see [TypeOf]. A type in the
+	// body counts before it.
+	Type string
 }
 
 // Classify is [ClassifyWith] with zero Options.
@@ -95,6 +98,9 @@ func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	f := read(body, &clock)
 	if !f.failed && status < 400 {
 		return Verdict{}, f
+	}
+	if f.typ == "" {
+		f.typ = o.Type
 	}
 	v := Verdict{Code: f.code, Type: f.typ, Status: f.status}
 	status = f.effective(status)

@@ -46,6 +46,17 @@ var waitForms = [...]waitForm{
 	{words: "限额将在 ", reset: true, source: "Zhipu error codes 1308, 1310"},
 	{words: "将在 ", reset: true, source: "Zhipu error codes 1308, 1310"},
 	{words: "将于 ", reset: true, source: "gateways in Chinese"},
+
+	// Gateways that answer in the language of their users.
+	{words: "es in ", source: "German: Versuchen Sie es in 30 Sekunden erneut"},
+	{words: "erneut in ", source: "German"},
+	{words: "réessayer dans ", source: "French"},
+	{words: "réessayez dans ", source: "French"},
+	{words: "nuevo en ", source: "Spanish: Inténtelo de nuevo en 30 segundos"},
+	{words: "nuevo dentro de ", source: "Spanish"},
+	{words: "novamente em ", source: "Portuguese"},
+	{words: "riprova tra ", source: "Italian"},
+	{words: "через ", source: "Russian"},
 }
 
 // waits finds the waits that a sentence asks for. Of each kind the last one
@@ -72,10 +83,26 @@ func (s sentenceText) waits(clock *retryafter.Clock) (w times) {
 			}
 		}
 	}
-	if d, i := s.chineseWait(); i > lastRetry {
+	if d, i := s.eastWait(); i > lastRetry {
 		w.retry = d
 	}
 	return w
+}
+
+// numbers that sentences write as words.
+var wordsOfNumbers = [...]struct{ word, digits string }{
+	{"a ", "1 "}, {"an ", "1 "}, {"one ", "1 "}, {"two ", "2 "}, {"three ", "3 "}, {"four ", "4 "}, {"five ", "5 "}, {"six ", "6 "},
+	{"seven ", "7 "}, {"eight ", "8 "}, {"nine ", "9 "}, {"ten ", "10 "}, {"fifteen ", "15 "}, {"twenty ", "20 "}, {"thirty ", "30 "}, {"sixty ", "60 "},
+}
+
+// digit writes a number at the beginning of s in digits: "an hour" is "1 hour".
+func digit(s string) string {
+	for _, w := range wordsOfNumbers {
+		if after, ok := strings.CutPrefix(s, w.word); ok {
+			return w.digits + after
+		}
+	}
+	return s
 }
 
 // longestAt bounds how much of a sentence is tried as a date.
@@ -83,7 +110,7 @@ const longestAt = 48
 
 // waitAt reads what follows the words of a form.
 func (s sentenceText) waitAt(i int, clock *retryafter.Clock) (d time.Duration, instant, ok bool) {
-	rest := strings.TrimLeft(string(s)[i:], " :")
+	rest := digit(strings.TrimLeft(string(s)[i:], " :"))
 	if d, after, ok := duration(rest); ok && ends(after) {
 		return d, false, true
 	}
@@ -110,21 +137,35 @@ func (s sentenceText) waitAt(i int, clock *retryafter.Clock) (d time.Duration, i
 	return 0, false, false
 }
 
-// chineseUnits from the largest to the smallest.
-var chineseUnits = [...]struct {
+// eastUnits are those of Chinese, Japanese and Korean, the longer word first where
+// one ends in another.
+var eastUnits = [...]struct {
 	word string
 	unit time.Duration
 }{
 	{"天", 24 * time.Hour}, {"个小时", time.Hour}, {"小时", time.Hour}, {"分钟", time.Minute}, {"分", time.Minute},
 	{"毫秒", time.Millisecond}, {"秒钟", time.Second}, {"秒", time.Second},
+	{"個小時", time.Hour}, {"小時", time.Hour}, {"分鐘", time.Minute}, {"秒鐘", time.Second},
+	{"時間", time.Hour}, {"ミリ秒", time.Millisecond},
+	{"시간", time.Hour}, {"분", time.Minute}, {"밀리초", time.Millisecond}, {"초", time.Second},
 }
 
-// chineseWait reads "请在 30 秒后重试", "1分30秒后": numbers and units that end in
-// 后, after. It returns the last, and where it ends.
-func (s sentenceText) chineseWait() (time.Duration, int) {
+// eastWait reads "请在 30 秒后重试", "1分30秒後", "30초 후에": numbers and units that end
+// in a word for after. It returns the last, and where it ends.
+func (s sentenceText) eastWait() (d time.Duration, end int) {
+	end = -1
+	for _, after := range [...]string{"后", "後", "후"} {
+		if n, i := s.waitBefore(after); i > end {
+			d, end = n, i
+		}
+	}
+	return d, end
+}
+
+func (s sentenceText) waitBefore(after string) (time.Duration, int) {
 	text := string(s)
 	for i := len(text); i > 0; {
-		i = strings.LastIndex(text[:i], "后")
+		i = strings.LastIndex(text[:i], after)
 		if i < 0 {
 			break
 		}
@@ -132,7 +173,7 @@ func (s sentenceText) chineseWait() (time.Duration, int) {
 	parts:
 		for {
 			before = strings.TrimRight(before, " ")
-			for _, u := range chineseUnits {
+			for _, u := range eastUnits {
 				number, ok := strings.CutSuffix(before, u.word)
 				if !ok {
 					continue
@@ -184,10 +225,10 @@ var units = [...]struct {
 	d         time.Duration
 	spellings []string
 }{
-	{24 * time.Hour, []string{"days", "day", "d"}},
-	{time.Hour, []string{"hours", "hour", "hrs", "hr", "h"}},
-	{time.Minute, []string{"minutes", "minute", "mins", "min", "m"}},
-	{time.Second, []string{"seconds", "second", "secs", "sec", "s"}},
+	{24 * time.Hour, []string{"days", "day", "d", "tagen", "tag", "jours", "jour", "días", "día", "dias", "dia", "giorni", "giorno", "дней", "дня", "день"}},
+	{time.Hour, []string{"hours", "hour", "hrs", "hr", "h", "stunden", "stunde", "heures", "heure", "horas", "hora", "ore", "ora", "часов", "часа", "час"}},
+	{time.Minute, []string{"minutes", "minute", "mins", "min", "m", "minuten", "minutos", "minuto", "minuti", "минуту", "минуты", "минут"}},
+	{time.Second, []string{"seconds", "second", "secs", "sec", "s", "sekunden", "sekunde", "secondes", "seconde", "segundos", "segundo", "secondi", "secondo", "секунду", "секунды", "секунд"}},
 	{time.Millisecond, []string{"milliseconds", "millisecond", "ms"}},
 	{time.Microsecond, []string{"microseconds", "microsecond", "us", "µs"}},
 	{time.Nanosecond, []string{"nanoseconds", "nanosecond", "ns"}},
