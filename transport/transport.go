@@ -24,6 +24,7 @@ type Transport struct {
 	base   http.RoundTripper
 	retry  *retry.Transport
 	budget *budget.Budget
+	paths  endpoints
 }
 
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
@@ -110,7 +111,7 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 	}
 	p := t.path(req, seen.Model)
 	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req, ahead: seen.ahead}
-	e := p.Profile().Endpoint(req.Method, req.URL.Path)
+	e := t.paths.endpoint(p.Profile(), req.Method, req.URL.Path)
 	c.creates = e.Creates
 	r, requests := seen.price(e)
 	c.books.Open(p, (*observer)(c), r, requests)
