@@ -179,10 +179,10 @@ func TestAPauseIsNamed(t *testing.T) {
 		if !errors.As(err, &e) {
 			t.Fatal(err)
 		}
-		if e.By != "the provider" || !strings.Contains(e.Why, "1h0m0s") || e.Wait < time.Hour || e.Wait > time.Hour+time.Minute {
+		if e.By != "api.example.com" || !strings.Contains(e.Why, "1h0m0s") || e.Wait < time.Hour || e.Wait > time.Hour+time.Minute {
 			t.Errorf("%+v", e)
 		}
-		for _, want := range []string{"pause", "the provider", "1h0m0s", "Transport.Resume"} {
+		for _, want := range []string{"pause", "api.example.com", "1h0m0s", "Transport.Resume"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not name %s", err, want)
 			}
@@ -192,7 +192,7 @@ func TestAPauseIsNamed(t *testing.T) {
 		}
 		found := false
 		for _, snap := range append(rt.Snapshot().Scopes, rt.Snapshot()) {
-			found = found || snap.PausedUntil.Equal(start.Add(time.Hour)) && snap.PausedBy == "the provider" && snap.PausedWhy == e.Why
+			found = found || snap.PausedUntil.Equal(start.Add(time.Hour)) && snap.PausedBy == "api.example.com" && snap.PausedWhy == e.Why
 		}
 		if !found {
 			t.Errorf("the snapshot does not name the pause: %v", rt.Snapshot())
