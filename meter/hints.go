@@ -45,8 +45,26 @@ func hints(budgets []Budget, tenants []Series) []string {
 	}
 	for _, t := range tenants {
 		if t.Name != Rest && some > 1 && line >= 10 && t.Charged.Sum()*3 > all*2 && t.Waiting*3 > line*2 {
-			out = append(out, fmt.Sprintf("The tenant %q has %d %% of the tokens and %s of the %s calls that wait. The others wait behind it, unless the Transport knows them apart: set TenantOf, or use WithTenant.", t.Name, t.Charged.Sum()*100/all, Number(t.Waiting), Number(line)))
+			text := fmt.Sprintf("The tenant %q has %d %% of the tokens and %s of the %s calls that wait.", t.Name, t.Charged.Sum()*100/all, Number(t.Waiting), Number(line))
+			if shares(budgets, t.Name) {
+				text += " Tenants share by weight, so the others do not wait behind it."
+			} else {
+				text += " The others wait behind it, unless the Transport knows them apart: set TenantOf, or use WithTenant."
+			}
+			out = append(out, text)
 		}
 	}
 	return out
+}
+
+// shares reports whether a Transport knows the tenant, by its scope.
+func shares(budgets []Budget, tenant string) bool {
+	for _, b := range budgets {
+		for _, s := range b.Scopes {
+			if s.Name == "@"+tenant {
+				return true
+			}
+		}
+	}
+	return false
 }

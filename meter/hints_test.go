@@ -37,7 +37,9 @@ func TestHintsNameTheFault(t *testing.T) {
 		{"a learned limit", budget(func(b *Budget) { b.Scopes[0].Limits[0].Wanted = 0 }), nil, nil},
 		{"a store that is away", budget(func(b *Budget) { b.Scopes[0].Degraded = "the store is away, a third is kept to" }), nil, []string{"openai is degraded: the store is away, a third is kept to."}},
 		{"no usage", budget(func(b *Budget) { b.Reported = 3 }), nil, []string{"openai: only 3 of 100 answers"}},
-		{"a heavy tenant", nil, tenants(900, 50), []string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls`}},
+		{"a heavy tenant", nil, tenants(900, 50), []string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls that wait. The others wait behind it`}},
+		{"a heavy tenant that the Transport knows", budget(func(b *Budget) { b.Scopes = append(b.Scopes, Scope{Name: "@heavy"}) }), tenants(900, 50),
+			[]string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls that wait. Tenants share by weight`}},
 		{"a heavy tenant that nobody waits behind", nil, tenants(900, 5), nil},
 		{"one tenant", nil, tenants(900, 50)[:1], nil},
 	} {

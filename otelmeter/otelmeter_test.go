@@ -75,7 +75,7 @@ func TestMetricsOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := meter.New(meter.Options{})
-		rt, err := transport.New(transport.Options{Base: p.RoundTripper(), RPM: 60, Trace: m.Trace("box")})
+		rt, err := transport.New(transport.Options{Base: p.RoundTripper(), RPM: 60, Burst: time.Second, Trace: m.Trace("box")})
 		if err != nil {
 			t.Fatal(err)
 		}
