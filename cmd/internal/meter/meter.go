@@ -140,8 +140,7 @@ func New(c Config) (*Meter, error) {
 }
 
 // Reload is a Meter with other limits and tenants over the same budget: what was
-// used, owed, learned and paused stays, and calls that wait go on under the new
-// limits. Base, Hooks and what else belongs to a way to the provider are c's. ok is
+// used, owed, learned and paused stays. Base, Hooks and what else belongs to a way to the provider are c's. ok is
 // false, and m is as before, where the budget itself must be another: another
 // provider, charge rule or capacity. m must not be used afterwards, but for calls
 // that are under way.
