@@ -28,6 +28,12 @@ type Address struct {
 	Model string
 }
 
+// String is the host and the model, and nothing of who pays.
+func (a Address) String() string { return a.Host + ofModel + a.Model }
+
+// GoString is String, for %#v.
+func (a Address) GoString() string { return a.String() }
+
 // key finds a path again without keeping a secret, and without its hash, which
 // costs a microsecond. Two hashes with seeds of the budget are 128 bits.
 type key struct {

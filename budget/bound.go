@@ -13,9 +13,9 @@ import "time"
 //	           account, and new accounts share one
 //	maxHosts   hosts whose prices are learned apart
 //
-// Credit, debt and pauses are in the ledger, which forgets a scope only when it is
-// as if it were new. What is dropped here is what answers taught, and they teach
-// it again.
+// Credit, debt and pauses are in the ledger. It forgets a scope only if it holds as
+// much as a new one. Here only the lessons of answers are dropped, and the next
+// answers teach them again.
 const (
 	maxPaths   = 4096
 	keptScopes = 2048
@@ -27,7 +27,7 @@ const (
 const others = "others"
 
 // room makes room for a new scope, and reports whether there is any. It looks at a
-// few scopes, whatever their number. The caller holds b.mu.
+// few scopes, however many there are. The caller holds b.mu.
 func (b *Budget) room(now time.Time) bool {
 	for range 4 {
 		if len(b.ring) < keptScopes {

@@ -19,7 +19,7 @@ import (
 type silent struct{}
 
 func (silent) Lowered(string, int64)                      {}
-func (silent) Paused(time.Duration)                       {}
+func (silent) Paused(limit.Pause)                         {}
 func (silent) LimitChanged(_, _ limit.Limit)              {}
 func (silent) LawChanged(_, _ limit.Limit)                {}
 func (silent) Doubted(_, _ estimate.Charge) (follow bool) { return false }

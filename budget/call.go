@@ -54,7 +54,7 @@ type Call struct {
 // held, on the goroutine of the call.
 type Observer interface {
 	Lowered(dimension string, remaining int64)
-	Paused(d time.Duration)
+	Paused(limit.Pause) // By and Why say who asked for it, and for what reason
 	LimitChanged(old, new limit.Limit)
 	LawChanged(old, new limit.Limit)
 	Doubted(rule, seen estimate.Charge) (follow bool) // follow changes the rule
@@ -92,10 +92,7 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
-	c.cost = c.path.fit(c.cost, c.price.stated)
-	if c.price.prompt {
-		c.price.input, c.price.output = c.cost.Input, c.cost.Output
-	}
+	c.cut(c.path.fit(c.cost, c.price.stated))
 	c.scope.touch()
 	c.path.account.touch()
 	c.path.ask(now, c.cost)
@@ -118,7 +115,11 @@ func (c *Call) Forecast(now time.Time) limit.Forecast {
 		return limit.Forecast{Wait: e.Wait, Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: err}
 	}
 	c.share.settle(0, 0, 0)
-	return c.scope.ledger.Forecast(c.asks(false))
+	f := c.scope.ledger.Forecast(c.asks(false))
+	for c.cutGuess(f.Err) {
+		f = c.scope.ledger.Forecast(c.asks(false))
+	}
+	return f
 }
 
 // A Who says for whom a call is made, and how. The zero Who is the common tenant,
@@ -147,12 +148,9 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 	if err := c.takeShare(now); err != nil {
 		return err
 	}
-	var r limit.Reservation
-	var err error
-	if a := c.asks(first); c.who.Fast {
-		r, err = c.scope.ledger.TryAdmit(a)
-	} else {
-		r, err = c.scope.ledger.Admit(ctx, a)
+	r, err := c.ask(ctx, first)
+	for c.cutGuess(err) {
+		r, err = c.ask(ctx, first)
 	}
 	if err != nil {
 		c.share.settle(0, 0, 0)
@@ -160,6 +158,46 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 	}
 	c.take(r)
 	return nil
+}
+
+func (c *Call) ask(ctx context.Context, first bool) (limit.Reservation, error) {
+	if a := c.asks(first); c.who.Fast {
+		return c.scope.ledger.TryAdmit(a)
+	} else {
+		return c.scope.ledger.Admit(ctx, a)
+	}
+}
+
+// cutGuess cuts a guess to a limit that could never admit it, and reports whether
+// the call may be asked for again. Path.fit has cut it to the limits of the account
+// and the model before; those of a tenant, and those that a foreign ledger has, are
+// met only when they refuse. The error does not name the unit: it is one in which
+// the call costs what the limit was asked for.
+func (c *Call) cutGuess(err error) bool {
+	if err == nil {
+		return false // before e, which is on the heap
+	}
+	var e *limit.Error
+	if !errors.As(err, &e) || e.Reason != limit.ErrTooLarge || e.Capacity <= 0 {
+		return false
+	}
+	for _, u := range [...]limit.Unit{limit.Tokens, limit.Output, limit.Input, limit.Requests} {
+		if part(u, c.cost) != e.Cost {
+			continue
+		}
+		if cost := cut1(c.cost, c.price.stated, u, e.Capacity); part(u, cost) <= e.Capacity {
+			c.cut(cost)
+			return true
+		}
+	}
+	return false
+}
+
+// cut sets what the call takes.
+func (c *Call) cut(cost limit.Cost) {
+	if c.cost = cost; c.price.prompt {
+		c.price.input, c.price.output = cost.Input, cost.Output
+	}
 }
 
 // takeShare takes what the call may cost from its tenant's month.
@@ -212,8 +250,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
 			if refused {
-				s.pause(now, c.wait, named(c.wait)) // Refuse drains
-				c.watch.Paused(c.wait)
+				c.watch.Paused(s.pause(now, c.wait, named(c.wait))) // Refuse drains
 			} else {
 				c.Pause(now, c.wait)
 			}
@@ -271,8 +308,7 @@ func (c *Call) question(r reading) {
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
-	c.path.pause(now, d)
-	c.watch.Paused(d)
+	c.watch.Paused(c.path.pause(now, d))
 }
 
 // Waiting reports whether the header of the last answer named a wait, so that
@@ -302,8 +338,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		} else if !r.Named {
 			why = "it refused for the rate"
 		}
-		s.pause(now, d, why)
-		defer c.watch.Paused(d) // once the call has given back: an observer may panic
+		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
 	case !c.named:
 		s.failed(now)
 	}

@@ -16,7 +16,7 @@ import (
 type observer struct{}
 
 func (observer) Lowered(string, int64)                      {}
-func (observer) Paused(time.Duration)                       {}
+func (observer) Paused(limit.Pause)                         {}
 func (observer) LimitChanged(_, _ limit.Limit)              {}
 func (observer) LawChanged(_, _ limit.Limit)                {}
 func (observer) Doubted(_, _ estimate.Charge) (follow bool) { return false }

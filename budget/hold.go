@@ -18,11 +18,11 @@ const probeAgain = time.Minute
 // to the letter. Of a longer one it is not known whether it is meant: a number in
 // another unit, a mistake, a month. So after MaxPause one call goes at a time, and
 // the first that is answered ends the pause.
-func (s *Scope) pause(now time.Time, d time.Duration, why string) {
-	s.hold(now, limit.Pause{For: d, Why: why})
+func (s *Scope) pause(now time.Time, d time.Duration, why string) limit.Pause {
+	return s.hold(now, limit.Pause{For: d, Why: why})
 }
 
-func (s *Scope) hold(now time.Time, p limit.Pause) {
+func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 	p.By = s.by()
 	if p.For > s.maxPause {
 		p.ProbeAfter = s.maxPause
@@ -33,6 +33,7 @@ func (s *Scope) hold(now time.Time, p limit.Pause) {
 		s.mu.Unlock()
 	}
 	s.ledger.PauseScope(s.name, p)
+	return p
 }
 
 // by is who asks for a pause.

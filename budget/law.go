@@ -21,6 +21,8 @@ import (
 //	a window              that window                     no
 //	a burst by the user   a bucket of that burst          no
 //	a share of a limit    a bucket of a short burst       no
+//	further out than all  a bucket of the whole window    no, until a refusal
+//	that answers name
 //	the rate is cut       a bucket                        yes
 type lawful struct {
 	learner *law.Learner
@@ -29,6 +31,8 @@ type lawful struct {
 	precise time.Duration // the unit of resets; 0 is not known
 	until   time.Time     // when the row is to be read again; zero is never
 	fixed   law.Belief    // of a limit without a learner
+	share   bool          // of a limit that answers name
+	inner   bool          // answers speak of limits further in, and not of this one
 }
 
 // epoch is the instant from which limits count edges.
@@ -180,6 +184,8 @@ func (d *dimension) obey(l *limit.Limit) {
 	switch {
 	case d.shared():
 		l.Margin = 0
+	case d.law.inner && d.shown == 0:
+		l.Burst = whole // the user's ceiling for all: what is held back is further in
 	case d.cut.active():
 		l.Burst, l.Guard = whole, careful
 	case b.Law.Shape == limit.ShapeBucket:
@@ -204,7 +210,21 @@ func (d *dimension) obey(l *limit.Limit) {
 // at once.
 func (d *dimension) shared() bool {
 	n := d.configured.Rate.N
-	return n > 0 && d.said >= 2*n
+	return d.law.share || n > 0 && d.said >= 2*n
+}
+
+// outside notes that answers speak of a limit of that unit and window further in,
+// of n units.
+func (s *Scope) outside(u limit.Unit, window time.Duration, n int64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.find(u, window)
+	if d == nil || d.shown > 0 || d.law.inner || d.law.share || !d.refused.IsZero() {
+		return
+	}
+	d.law.share = n >= 2*d.configured.Rate.N
+	d.law.inner = !d.law.share
+	s.apply(d, now)
 }
 
 // timed adds to a law what a call's way makes unsure.
@@ -335,7 +355,7 @@ func (d *dimension) saw(now time.Time, m *law.Mark, q headers.Quota) (changed bo
 // limits concerned may lose their law; all others were not asked.
 func (d *dimension) doubted(now time.Time, m *law.Mark, concerned bool) (changed bool) {
 	if concerned {
-		d.law.full = false
+		d.law.full, d.law.inner = false, false
 	}
 	if d.law.learner == nil || m == nil {
 		return false

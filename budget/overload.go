@@ -54,6 +54,5 @@ func (c *Call) Overloaded(now time.Time, wait time.Duration, named bool) {
 	if wait <= 0 {
 		return
 	}
-	s.hold(now, limit.Pause{For: wait, Why: "it is overloaded", KeepCredit: true})
-	c.watch.Paused(wait)
+	c.watch.Paused(s.hold(now, limit.Pause{For: wait, Why: "it is overloaded", KeepCredit: true}))
 }

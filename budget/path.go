@@ -122,9 +122,18 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 		if window == 0 {
 			return
 		}
-		r, ch := p.place(u, q, window).learn(now, u, q, window, own, m)
+		at := p.place(u, q, window)
+		r, ch := at.learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
+			for _, s := range p.scopes {
+				if s == at {
+					break
+				}
+				if s.some.Load() {
+					s.outside(u, window, q.Limit.N, now)
+				}
+			}
 		}
 		changes = append(changes, ch...)
 	})
@@ -169,9 +178,9 @@ func (p *Path) has(u limit.Unit, window time.Duration) bool {
 }
 
 // mirror gives the innermost scope limits like those that are configured further
-// out, before it is paused or drained. Whether a refusal speaks of the limit that
-// the user configured for all, or of one of the model that nothing has shown yet,
-// nobody says. If it takes from the model's own copy, the other models go on. It
+// out, before it is paused or drained. A refusal may speak of the limit
+// that the user configured for all, or of one of the model that nothing has shown
+// yet. If it takes from the model's own copy, the other models go on. It
 // returns the copies that are new.
 func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 	for _, s := range p.scopes[:len(p.scopes)-1] {
@@ -189,14 +198,15 @@ func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 
 // pause holds the calls of the innermost scope for d. What a pause empties is
 // emptied also where it is copied only now.
-func (p *Path) pause(now time.Time, d time.Duration) {
-	p.inner.pause(now, d, named(d))
+func (p *Path) pause(now time.Time, d time.Duration) limit.Pause {
+	held := p.inner.pause(now, d, named(d))
 	d = min(d, p.inner.maxPause)
 	for _, l := range p.mirror(now) {
 		if l.Rate.Window <= time.Minute {
 			p.inner.ledger.DrainScope(p.inner.name, l.Name, part(l.Unit, limit.Cost{Requests: 1}), d)
 		}
 	}
+	return held
 }
 
 // silence notes for every scope of the path that a model has answered; see

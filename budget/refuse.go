@@ -114,8 +114,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 	return concerned, changes
 }
 
-// outside is what was used of the limit that d is a copy of, by all who take from
-// it. The caller holds s.mu; those of the scopes further out come after it.
+// outside is the use of the original of d, by all who take from it. The caller holds s.mu; those of the scopes further out come after it.
 func (p *Path) outside(now time.Time, s *Scope, d *dimension) (most int64) {
 	if !d.copied {
 		return 0

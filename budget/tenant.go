@@ -203,7 +203,7 @@ func (b *Budget) byDefault(scope string) Tenant {
 	return t
 }
 
-// enforce brings the ledger from what a tenant had to what it has.
+// enforce brings the ledger from the old limits of a tenant to the new ones.
 func (b *Budget) enforce(scope string, old, t Tenant) error {
 	if l, ok := b.ledger.(*limit.Limiter); ok && b.own {
 		return l.Reopen(scope)
@@ -235,7 +235,7 @@ type tenants struct {
 	set  map[string]*tenant // by scope; those that were set, and those with a month; guarded by Budget.mu
 }
 
-// tenant is one with what it has used of its month.
+// tenant is a Tenant and its use of the month.
 type tenant struct {
 	mu sync.Mutex // guards below
 	Tenant
@@ -304,8 +304,8 @@ func (t *tenant) take(now time.Time, scope, model string, input, output int64) (
 	return s, nil
 }
 
-// settle corrects what a call holds of a month that is not over to what it has
-// cost. A month that is over stays as it was.
+// settle corrects the share of a call to its cost. A month that is over stays as it
+// was.
 func (s *share) settle(input, cached, output int64) {
 	t := s.of
 	if t == nil {

@@ -113,7 +113,7 @@ func TestBeyondTheMonth(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, limit.ErrWaitTooLong) || e.Dimension != MonthTokens || e.Scope != "@a" || e.Capacity != 200 {
 			t.Fatalf("error %v", err)
 		}
-		if next := time.Date(2000, 2, 1, 0, 0, 0, 0, time.UTC); !e.Earliest.Equal(next) || e.Wait != next.Sub(time.Now()) {
+		if next := time.Date(2000, 2, 1, 0, 0, 0, 0, time.UTC); !e.Earliest.Equal(next) || e.Wait != time.Until(next) {
 			t.Errorf("earliest %v after %v; it is %v", e.Earliest, e.Wait, time.Now())
 		}
 		if _, err := of(t, b, "a", request(3000, 100)); !errors.Is(err, limit.ErrTooLarge) {

@@ -80,15 +80,15 @@ func BenchmarkSeeing(b *testing.B) {
 
 var unset transport.Trace // a variable, so that the compiler does not know it is empty
 
-// What hooks cost that nobody set: nine questions whether they are there.
+// What hooks cost that nobody set: eleven questions whether they are there.
 func BenchmarkUnusedHooks(b *testing.B) {
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		t := &unset
 		for _, is := range [...]bool{
-			t.Queued != nil, t.Granted != nil, t.Refused != nil, t.Answered != nil, t.Lowered != nil,
-			t.Paused != nil, t.LimitChanged != nil, t.Settled != nil, t.Doubted != nil,
+			t.Who != nil, t.Queued != nil, t.Granted != nil, t.Refused != nil, t.Answered != nil, t.Lowered != nil,
+			t.Paused != nil, t.LimitChanged != nil, t.LawChanged != nil, t.Settled != nil, t.Doubted != nil,
 		} {
 			if is {
 				n++

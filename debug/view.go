@@ -425,7 +425,14 @@ func (v *view) tenants(all []meter.Series) {
 func eventText(e meter.Event) string {
 	switch e.Kind {
 	case "pause":
-		return fmt.Sprintf("%s: paused for %s, as the provider asked", e.Budget, meter.Short(e.For))
+		text := fmt.Sprintf("%s: paused for %s", e.Budget, meter.Short(e.For))
+		if e.By == "" {
+			return text + ", as the provider asked"
+		}
+		if e.Why == "" {
+			return fmt.Sprintf("%s, as %s asked", text, e.By)
+		}
+		return fmt.Sprintf("%s, as %s asked: %s", text, e.By, e.Why)
 	case "limit":
 		from := e.From
 		if from == "unlimited" {

@@ -30,7 +30,10 @@ func family(model string) string {
 		model = model[i:]
 		switch name {
 		case "claude", "gemini":
-			model = strings.ReplaceAll(model, ".", "-") // some write the version "4.7", some "4-7"
+			model = strings.NewReplacer(".", "-", "@", "-").Replace(model) // some write the version "4.7" or the date "@2025", some "4-7"
+			if model == "claude-sonnet-4" || model == "claude-opus-4" {
+				model += "-0" // the maker's alias of the first of them
+			}
 			// "claude-4-5-sonnet" of some clouds is "claude-sonnet-4-5" of the maker.
 			for _, size := range [...]string{"opus", "sonnet", "haiku"} {
 				rest, ok := strings.CutPrefix(model, "claude-4")

@@ -24,7 +24,7 @@ func TestToolsOfClaudeComeWithAnInstruction(t *testing.T) {
 	if with-plain < 510 || with-plain > 620 {
 		t.Errorf("a tool adds %d tokens, about 560 are charged", with-plain)
 	}
-	for model, least := range map[string]int64{"claude-3-5-sonnet-20241022": 310, "claude-sonnet-4-20250514": 350, "claude-3-haiku-20240307": 264, "us.anthropic.claude-sonnet-4-5-20250929-v1:0": 500} {
+	for model, least := range map[string]int64{"claude-3-5-sonnet-20241022": 310, "claude-sonnet-4-20250514": 325, "claude-sonnet-4": 325, "claude-sonnet-4@20250514": 325, "claude-3-haiku-20240307": 264, "us.anthropic.claude-sonnet-4-5-20250929-v1:0": 500} {
 		r := Inspect([]byte(`{"model":"`+model+`","messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`), Options{})
 		if r.Input < least || r.Input > least+80 || r.Traits&WithTools == 0 {
 			t.Errorf("%s: %d tokens with a tool, traits %b", model, r.Input, r.Traits)

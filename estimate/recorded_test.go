@@ -125,10 +125,16 @@ func (s *spread) under() float64 {
 	return max(0, -e[len(e)/20])
 }
 
+// serverToolSize is what a definition of a tool that runs at the provider is shorter
+// than: its type is all. What it adds cannot be known before. Nor can what models that
+// think hand back encrypted: its size is not kept in the shapes.
+const serverToolSize = 60
+
 // Requests of the recorded sizes, with other words in them, are estimated near what was
 // charged. A text of other words of the same length has other tokens, by a tenth as a
-// rule, and what the definitions of tools were is not known: so only requests of some
-// length without tools are held to the bound, and those by their sum.
+// rule, and what the definitions of tools were is not known, nor whether a schema was one
+// of a tool or of the answer: so only the requests are held to the bound of which enough
+// is kept.
 func TestRecordedSizesAreEstimatedNearWhatWasCharged(t *testing.T) {
 	by := map[string]*spread{}
 	shapes := readLines[recordedShape](t, "testdata/recorded/shapes.jsonl")
@@ -136,6 +142,10 @@ func TestRecordedSizesAreEstimatedNearWhatWasCharged(t *testing.T) {
 		r := Inspect([]byte(s.body()), Options{Path: s.Path})
 		name := s.Provider + ", text"
 		switch {
+		case 0 < s.Schema && s.Schema < serverToolSize:
+			name = s.Provider + ", server tools"
+		case s.Schema > 0 && strings.Contains(s.Path, "responses") && strings.HasPrefix(s.Model, "gpt-5"):
+			name = s.Provider + ", reasoning handed back"
 		case s.Schema > 0:
 			name = s.Provider + ", tools"
 		case s.Chars < 150:
@@ -150,7 +160,7 @@ func TestRecordedSizesAreEstimatedNearWhatWasCharged(t *testing.T) {
 		s := by[name]
 		t.Logf("%-28s %3d: median %.1f %%, sum %+.1f %%, p95 underestimate %.1f %%", name, len(s.errors), 100*s.median(), 100*s.sum(), 100*s.under())
 	}
-	for _, name := range []string{"openai, text", "anthropic, tools"} {
+	for _, name := range []string{"openai, text", "anthropic, tools", "mistral, text"} {
 		if s := by[name]; math.Abs(s.sum()) > 0.15 || s.median() > 0.15 {
 			t.Errorf("%s: median error %.3f, the sum is wrong by %+.3f", name, s.median(), s.sum())
 		}
@@ -190,5 +200,41 @@ func TestRecordedRequestsAreEstimatedNearWhatWasCharged(t *testing.T) {
 	t.Logf("%d requests: median %.1f %%, sum %+.1f %%, p95 underestimate %.1f %%", len(all.errors), 100*all.median(), 100*all.sum(), 100*all.under())
 	if all.under() > 0.20 {
 		t.Errorf("p95 underestimate %.3f", all.under())
+	}
+}
+
+// A second set of recordings, of repositories that the tables were not made from. It was
+// first used to measure, then to mend the tables; docs/estimate.md has both results.
+func TestASecondSetOfRecordedRequestsIsEstimatedNearWhatWasCharged(t *testing.T) {
+	by := map[string]*spread{}
+	all := new(spread)
+	for _, c := range readLines[struct {
+		Source, Kind, Path, Body string
+		Charged                  int64
+	}](t, "testdata/recorded/second.jsonl") {
+		r := Inspect([]byte(c.Body), Options{Path: c.Path})
+		if !r.Understood {
+			t.Fatalf("not understood: %s", c.Body)
+		}
+		t.Logf("%-7s %-45s %5d for %5d: %+.1f %%", c.Kind, r.Model, r.Input, c.Charged, 100*(float64(r.Input)/float64(c.Charged)-1))
+		if by[c.Kind] == nil {
+			by[c.Kind] = new(spread)
+		}
+		by[c.Kind].add(r.Input, c.Charged)
+		all.add(r.Input, c.Charged)
+	}
+	for kind, most := range map[string]float64{"tools": 0.15, "schema": 0.15, "image": 0.20} {
+		s := by[kind]
+		if s == nil {
+			t.Fatalf("no request with %s", kind)
+		}
+		t.Logf("%-7s %3d: median %.1f %%, sum %+.1f %%, p95 underestimate %.1f %%", kind, len(s.errors), 100*s.median(), 100*s.sum(), 100*s.under())
+		if s.median() > most {
+			t.Errorf("%s: median error %.3f", kind, s.median())
+		}
+	}
+	t.Logf("%d requests: median %.1f %%, sum %+.1f %%, p95 underestimate %.1f %%", len(all.errors), 100*all.median(), 100*all.sum(), 100*all.under())
+	if math.Abs(all.sum()) > 0.05 || all.under() > 0.20 {
+		t.Errorf("the sum is wrong by %+.3f, p95 underestimate %.3f", all.sum(), all.under())
 	}
 }

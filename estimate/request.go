@@ -277,6 +277,9 @@ func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added i
 	milli := m.schema.tokens(&schema) - schema.milli
 	if tools.tools+tools.typed > 0 {
 		milli += m.tools.tokens(&tools) - tools.milli
+		if kind == kindChat {
+			milli += m.chatTools * 1000
+		}
 	}
 	if milli < 0 { // the maker leaves out a part of what was counted
 		text = max(text+milli, 0)

@@ -272,6 +272,9 @@ func (s *scanner) open(f *frame, i int) int {
 	case asArguments, asStructure:
 		return s.subtree(i, asStructure)
 	case asTools:
+		if object && choosesOnly(s.body[i:]) {
+			return s.subtree(i, asSkipped)
+		}
 		return s.definition(i, &s.t.tools)
 	case asSchema:
 		return s.definition(i, &s.t.schema)

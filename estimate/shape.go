@@ -1,6 +1,10 @@
 package estimate
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // A shape is what a definition of tools, or a schema, is made of. Some makers show
 // a model the JSON as it came, some write it in a shorter form of their own. One
@@ -161,22 +165,25 @@ func (s *scanner) definition(i int, sh *shape) int {
 	var outer [shapeDepth]word // the same for those around it, by depth
 	for i < len(b) {
 		switch b[i] {
-		case '{', '[':
+		case '{':
 			if depth < shapeDepth {
 				outer[depth] = in
 			}
 			depth++
 			in = wordOther
-			switch last {
-			case wordProperties:
-				if b[i] == '{' {
-					in = last
-					sh.objects++
-				}
-			case wordRequired, wordEnum:
-				if b[i] == '[' {
-					in = last
-				}
+			if last == wordProperties {
+				in = last
+				sh.objects++
+			}
+			last = wordOther
+		case '[':
+			if depth < shapeDepth {
+				outer[depth] = in
+			}
+			depth++
+			in = wordOther
+			if last == wordRequired || last == wordEnum {
+				in = last
 			}
 			last = wordOther
 		case '}', ']':
@@ -187,15 +194,37 @@ func (s *scanner) definition(i int, sh *shape) int {
 				return i
 			}
 			in = wordOther
-			if depth < shapeDepth {
+			if uint(depth) < shapeDepth {
 				in = outer[depth]
+			}
+			if i+1 < len(b) && b[i+1] == ',' {
+				i++
 			}
 		case '"':
 			start := i + 1
-			end := stringEnd(b, start)
+			end, look := -1, start // look is where the quote is looked for
+			if start+16 <= len(b) {
+				x := binary.LittleEndian.Uint64(b[start : start+8])
+				if last == wordOther && in != wordProperties {
+					if w, n := commonName(x, b[start+8:start+16]); n > 0 {
+						last = w
+						i = start + n
+						continue
+					}
+				}
+				if q := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones); q != 0 {
+					if j := start + bits.TrailingZeros64(q)/8; b[j] == '"' {
+						end = j
+					}
+				} else {
+					look += 8
+				}
+			}
 			if end < 0 {
-				s.broken = true
-				end = len(b)
+				if end = stringEnd(b, look); end < 0 {
+					s.broken = true
+					end = len(b)
+				}
 			}
 			raw := b[start:end]
 			i = end + 1
@@ -226,6 +255,9 @@ func (s *scanner) definition(i int, sh *shape) int {
 				}
 			}
 			last = wordOther
+			if i < len(b) && b[i] == ',' {
+				i++
+			}
 			if len(raw) >= minEmbedded && (len(raw) >= minBase64 || raw[0]|0x20 == 'd' || raw[0] == '\\') {
 				if j := s.leaveOut(start-1, start, end, asStructure); j != start-1 {
 					sh.milli += s.stretch(b[from:start-1], asStructure)
@@ -243,6 +275,40 @@ func (s *scanner) definition(i int, sh *shape) int {
 	s.broken = true
 	sh.milli += s.stretch(b[min(from, len(b)):], asStructure)
 	return len(b)
+}
+
+// Names that most definitions consist of, as eight bytes from their first on: a name of
+// four letters with the quote, the colon and the next quote behind it, or its beginning.
+const (
+	typeString  = 't' | 'y'<<8 | 'p'<<16 | 'e'<<24 | '"'<<32 | ':'<<40 | '"'<<48
+	nameString  = 'n' | 'a'<<8 | 'm'<<16 | 'e'<<24 | '"'<<32 | ':'<<40 | '"'<<48
+	description = 'd' | 'e'<<8 | 's'<<16 | 'c'<<24 | 'r'<<32 | 'i'<<40 | 'p'<<48 | 't'<<56
+	properties  = 'p' | 'r'<<8 | 'o'<<16 | 'p'<<24 | 'e'<<32 | 'r'<<40 | 't'<<48 | 'i'<<56
+	required    = 'r' | 'e'<<8 | 'q'<<16 | 'u'<<24 | 'i'<<32 | 'r'<<40 | 'e'<<48 | 'd'<<56
+	parameters  = 'p' | 'a'<<8 | 'r'<<16 | 'a'<<24 | 'm'<<32 | 'e'<<40 | 't'<<48 | 'e'<<56
+
+	shortName = 1<<56 - 1 // of eight bytes, the first seven
+)
+
+// commonName reads a name that most definitions have, with the colon behind it: its first
+// eight bytes are x, those after them rest. It returns what the name says and how many
+// bytes it took, 0 for any other name and for what is no name.
+func commonName(x uint64, rest []byte) (w word, n int) {
+	switch {
+	case x&shortName == typeString:
+		return wordType, len(`type":`)
+	case x&shortName == nameString:
+		return wordName, len(`name":`)
+	case x == description && string(rest[:5]) == `ion":`:
+		return wordDescription, len(`description":`)
+	case x == properties && string(rest[:4]) == `es":`:
+		return wordProperties, len(`properties":`)
+	case x == required && string(rest[:2]) == `":`:
+		return wordRequired, len(`required":`)
+	case x == parameters && string(rest[:4]) == `rs":`:
+		return wordOther, len(`parameters":`)
+	}
+	return wordOther, 0
 }
 
 // special notes a name that a maker leaves out, or that names what runs at the provider.
@@ -270,6 +336,14 @@ func isName(b []byte, i int) bool {
 		}
 	}
 	return false
+}
+
+// choosesOnly reports whether the object that b begins with says only how tools are
+// chosen, as Gemini's toolConfig does; a model does not read that.
+func choosesOnly(b []byte) bool {
+	b = bytes.TrimLeft(b[1:], " \t\n\r")
+	return bytes.HasPrefix(b, []byte(`"functionCallingConfig"`)) || bytes.HasPrefix(b, []byte(`"function_calling_config"`)) ||
+		bytes.HasPrefix(b, []byte(`"retrievalConfig"`))
 }
 
 // empty reports whether the object or array that b begins with has nothing in it.

@@ -134,14 +134,12 @@ func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if w.place && s.opt.MaxInFlight > 0 {
-			if st = (stop{s: s, at: never}); in == nil || st.line() != in {
-				if s.full() {
-					return st, true
-				}
-				if at, behind := l.behind(st.line(), w, k, now, 1); behind {
-					return stop{s: s, at: at}, true
-				}
+		if w.place && s.opt.MaxInFlight > 0 && (in == nil || s.busy.places != in) {
+			if s.full() {
+				return stop{s: s, at: never}, true
+			}
+			if at, behind := l.behind(s.busy.places, w, k, now, 1); behind {
+				return stop{s: s, at: at}, true
 			}
 		}
 		for j := range s.limits {
@@ -160,15 +158,13 @@ func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
 				return stop{s: s, b: b, at: at}, true
 			}
 		}
-		if now < s.pausedUntil {
-			if st = (stop{s: s, door: true}); in == nil || st.line() != in {
-				at, held := s.holds(now, w.place)
-				if !held {
-					at, held = l.behind(st.line(), w, k, now, 0)
-				}
-				if st.at = at; held {
-					return st, true
-				}
+		if now < s.pausedUntil && (in == nil || s.busy.door != in) {
+			at, held := s.holds(now, w.place)
+			if !held {
+				at, held = l.behind(s.busy.door, w, k, now, 0)
+			}
+			if held {
+				return stop{s: s, door: true, at: at}, true
 			}
 		}
 	}

@@ -62,11 +62,11 @@ func newBucket(r Rate, burst, largest, now int64) Bucket {
 // Take spends cost, in units, at instant now if there is credit for it, and
 // returns 0. Otherwise nothing is spent and it returns how long to wait: under
 // no other use the take succeeds at exactly now+wait, and not a nanosecond
-// before. (A wait of more than 292 years is told as that.)
+// before. (A wait of more than 292 years is given as that.)
 //
-// A negative cost, a cost above the burst, and an instant earlier than the
-// last one are errors ([ErrInvalid], [ErrTooLarge], [ErrBackwards]) and change
-// neither credit nor clock.
+// A negative cost is [ErrInvalid], a cost above the burst [ErrTooLarge], and an
+// instant earlier than the last one [ErrBackwards]. Errors change neither credit
+// nor clock.
 func (b *Bucket) Take(now time.Duration, cost int64) (wait time.Duration, err error) {
 	switch {
 	case cost < 0:
@@ -103,8 +103,8 @@ func (b *Bucket) Lower(now time.Duration, units int64) {
 	b.lower(mulSigned(max(-MaxUnits, min(units, MaxUnits)), b.w))
 }
 
-// SetRate changes rate and burst at instant now. What was earned until then
-// was earned at the old rate; credit above the new burst is cut, and is
+// SetRate changes rate and burst at instant now. Until then the old
+// rate earned; credit above the new burst is cut, and is
 // otherwise kept: exactly when the window stays the same, rounded down to the
 // new grain (a millionth of a unit at most) when it does not. Errors are those
 // of [NewBucket] and change nothing.
@@ -153,7 +153,7 @@ func (b *Bucket) need(cost int64) wide {
 }
 
 // take spends cost if it is admissible at now. A cost of zero always is: it
-// waits for nobody's debt. One larger than the bucket leaves debt, and one above
+// does not wait for debt. One larger than the bucket leaves debt, and one above
 // max never goes, not even where there is credit for it.
 func (b *Bucket) take(now, cost int64) bool {
 	b.advance(now)
@@ -170,9 +170,9 @@ func (b *Bucket) lacks(cost int64) bool {
 	return cost != 0 && b.level.less(b.need(cost))
 }
 
-// waitFrom is the nanoseconds after the instant start, not before the last,
-// until cost is admissible when ahead units are spent first, each at the
-// earliest possible instant from start on. 0 means at start.
+// waitFrom is how long after the instant start cost is admissible, in nanoseconds.
+// start is not before the last instant. Before cost, ahead units are spent, each at
+// the earliest possible instant from start on. 0 means at start.
 //
 // It is exact when nobody is ahead, and when this bucket alone holds those ahead
 // up. When something else does, credit may overflow meanwhile, and the true wait

@@ -47,8 +47,8 @@
 // Scopes are made when their names are first used, as [Options.Open] says. A scope
 // that is idle and full is forgotten once more than [Options.KeepIdle] are idle;
 // that takes constant time for each call. One that is in debt, paused, in use or
-// set by hand is kept. A kept scope takes less than 300 bytes and its name, and
-// 150 bytes more for each limit of its own. So all that is kept is KeepIdle
+// set by hand is kept. A kept scope takes less than 200 bytes and its name, and
+// 130 bytes more for each limit of its own. So all that is kept is KeepIdle
 // scopes, and those that used something in their own longest window.
 //
 // # The fair line

@@ -155,6 +155,56 @@ func TestHog(t *testing.T) {
 	})
 }
 
+// The last of a set of calls goes at the same instant whether they are of three
+// tenants, of which one has ten calls of twelve, or all of one. Only the order
+// differs: in the fair one, the few calls of the others wait for seconds.
+func TestFairLineEndsWithFIFO(t *testing.T) {
+	end := func(t *testing.T, name func(i int) string) (last, light time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			l := perMinute(t, 60_000, nil)
+			start := time.Now()
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			var waits []time.Duration
+			for i := range 1200 { // for five minutes, at three times the limit
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * 250 * time.Millisecond)
+					asked, cost := time.Now(), Cost{Requests: 1, Input: 850}
+					if i%12 >= 10 {
+						cost.Input = 250
+					}
+					r, err := l.Admit(t.Context(), Ask{Cost: cost, Tenant: name(i)})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					r.Settle(cost)
+					mu.Lock()
+					defer mu.Unlock()
+					last = max(last, time.Since(start))
+					if i%12 >= 10 {
+						waits = append(waits, time.Since(asked))
+					}
+				})
+			}
+			wg.Wait()
+			slices.Sort(waits)
+			light = waits[len(waits)*99/100]
+			empty(t, l)
+		})
+		return last, light
+	}
+	fair, light := end(t, func(i int) string { return [...]string{"hog", "one", "two"}[max(0, i%12-9)] })
+	fifo, heavy := end(t, func(int) string { return "all" })
+	t.Logf("end %v and %v, p99 %v and %v", fair, fifo, light, heavy)
+	if fair != fifo {
+		t.Errorf("the fair line ends after %v, first come first served after %v", fair, fifo)
+	}
+	if light > 7*time.Second || heavy < time.Minute {
+		t.Errorf("p99 of the light tenants %v, first come first served %v", light, heavy)
+	}
+}
+
 // Tenants that do not ask, are stopped by a limit of their own, or are paused,
 // leave all to the others, and earn nothing by it.
 func TestTenantsThatAreStopped(t *testing.T) {
@@ -229,6 +279,11 @@ func TestBatchFloor(t *testing.T) {
 					}
 					if total < 0.995*60_000*3*60 {
 						t.Errorf("%.0f tokens in all", total)
+					}
+					// Fifty calls of 300 at nine tenths of the limit, and a call of Batch.
+					t.Logf("interactive p99 %v", people.p99())
+					if w := people.p99(); over[0] == 1 && over[1] == 1 && w > 50*300*time.Second/900+2*time.Second {
+						t.Errorf("interactive p99 %v", w)
 					}
 				})
 			})

@@ -2,7 +2,7 @@ package limit
 
 import "time"
 
-// GCRA is the same limit told as a theoretical arrival time (TAT): the instant
+// GCRA is the same limit as a theoretical arrival time (TAT): the instant
 // at which, had all costs so far come evenly spaced, the next would be due. A
 // cost is admitted when the TAT it would lead to is at most a full burst
 // ahead. It answers exactly as [Bucket] does, instant for instant; a fuzz test
@@ -86,7 +86,7 @@ func (g *GCRA) Lower(now time.Duration, units int64) {
 	}
 }
 
-// SetRate is [Bucket.SetRate]. Grains change with the rate, so TAT is told anew
+// SetRate is [Bucket.SetRate]. Grains change with the rate, so TAT is computed anew
 // from the credit that there was.
 func (g *GCRA) SetRate(now time.Duration, r Rate, burst int64) error {
 	if err := checkBucket("GCRA", r, burst); err != nil {

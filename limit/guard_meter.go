@@ -256,15 +256,28 @@ func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
 	return fell
 }
 
+// atOnce is how much a guard lets go at now, in units.
+func (m *meter) atOnce(now int64) int64 {
+	x := m.more
+	if x == nil || !x.guarded || x.guard.open {
+		return MaxUnits
+	}
+	x.guard.pace.advance(now)
+	n := x.guard.pace.Credit()
+	if x.guard.known {
+		n = max(n, x.guard.shown)
+	}
+	return n
+}
+
 // capacity is how much may go at once after a rest, in units, as far as is known.
 func (m *meter) capacity() int64 {
 	n := m.burst
 	if x := m.more; x != nil {
-		if x.window != nil {
-			n = int64(m.n)
-		}
 		if x.guarded {
 			n = min(n, x.guard.Burst())
+		} else if x.window != nil {
+			n = int64(m.n)
 		}
 	}
 	return max(0, n)

@@ -139,7 +139,7 @@ func New(o Options) (*Limiter, error) {
 // reservation, which must be ended: see [Reservation]. When nobody waits for
 // what it needs and there is credit, it does not wait.
 //
-// It returns an [*Error] without having changed anything when the cost is
+// It returns an [*Error], and has changed nothing, when the cost is
 // negative ([ErrInvalid]) or can never be admitted ([ErrTooLarge]), the line is
 // full ([ErrQueueFull]), the wait must outlast the context's deadline or the
 // longest wait ([ErrWaitTooLong], which is also context.DeadlineExceeded if the

@@ -202,7 +202,9 @@ func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
 }
 
 // used is what is charged of a unit in all, as settled so far.
-func (s *scope) used(u Unit) int64 { return sums{debits: s.busy.debits, refunds: s.busy.refunds}.used(u) }
+func (s *scope) used(u Unit) int64 {
+	return sums{debits: s.busy.debits, refunds: s.busy.refunds}.used(u)
+}
 
 func (s sums) used(u Unit) int64 {
 	a := s.debits.minus(s.refunds).amounts()

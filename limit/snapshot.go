@@ -49,6 +49,7 @@ type LimitState struct {
 	Law        Law   // how it counts; the zero Law is a bucket
 	Capacity   int64 // burst in force, units
 	Credit     int64 // units there now, rounded down; 0 in debt
+	Held       int64 // of Credit, what a guard holds back now
 	Debt       int64 // units owed, rounded up; 0 with credit
 	Waiting    int64 // units asked for by those who wait for this limit
 }
@@ -143,7 +144,7 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 		c := b.credit()
 		state := LimitState{
 			Limit: *b.cfg, Capacity: b.capacity(),
-			Credit: max(0, c), Debt: max(0, -c), Waiting: asked.in(b.unit),
+			Credit: max(0, c), Held: max(0, c-max(0, b.atOnce(now))), Debt: max(0, -c), Waiting: asked.in(b.unit),
 		}
 		if b.conf != nil {
 			state.Configured = *b.conf
@@ -162,6 +163,12 @@ func (s LimitState) String() string {
 	} else {
 		text += fmt.Sprintf("%d of %d left", s.Credit, s.Capacity)
 	}
+	if s.Held > 0 {
+		text += fmt.Sprintf(" (%d at once)", s.Credit-s.Held)
+	}
+	if shape := s.Law.Shape; shape != ShapeUnknown {
+		text += ", " + shape.String()
+	}
 	if s.Waiting > 0 {
 		text += fmt.Sprintf(", %d waiting", s.Waiting)
 	}
@@ -178,8 +185,12 @@ func (s LimitState) LogValue() slog.Value {
 		slog.String("rate", s.Rate.String()),
 		slog.Int64("capacity", s.Capacity),
 		slog.Int64("credit", s.Credit),
+		slog.Int64("held", s.Held),
 		slog.Int64("debt", s.Debt),
 		slog.Int64("waiting", s.Waiting),
+	}
+	if s.Law.Shape != ShapeUnknown {
+		attrs = append(attrs, slog.String("law", s.Law.Shape.String()), slog.String("law_why", s.LawWhy))
 	}
 	if s.Configured.Rate != s.Rate {
 		attrs = append(attrs, slog.String("configured", s.Configured.Rate.String()))

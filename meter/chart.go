@@ -61,8 +61,10 @@ func (c *chart) since(t int64) []Second {
 type Event struct {
 	At     time.Time     `json:"at"`
 	Budget string        `json:"budget"`
-	Kind   string        `json:"kind"`            // "pause", "limit" or "charge"
+	Kind   string        `json:"kind"`            // "pause", "limit", "law" or "charge"
 	For    time.Duration `json:"for,omitempty"`   // of a pause
+	By     string        `json:"by,omitempty"`    // who asked for the pause
+	Why    string        `json:"why,omitempty"`   // in words
 	Limit  string        `json:"limit,omitempty"` // which limit changed
 	From   string        `json:"from,omitempty"`  // the rate, or the charge rule, before
 	To     string        `json:"to,omitempty"`    // and after, or as headers show it

@@ -45,7 +45,7 @@ func hints(budgets []Budget, tenants []Series) []string {
 	}
 	for _, t := range tenants {
 		if t.Name != Rest && some > 1 && line >= 10 && t.Charged.Sum()*3 > all*2 && t.Waiting*3 > line*2 {
-			out = append(out, fmt.Sprintf("The tenant %q has %d %% of the tokens and %s of the %s calls that wait. The others wait behind it, unless they are given shares.", t.Name, t.Charged.Sum()*100/all, Number(t.Waiting), Number(line)))
+			out = append(out, fmt.Sprintf("The tenant %q has %d %% of the tokens and %s of the %s calls that wait. The others wait behind it, unless the Transport knows them apart: set TenantOf, or use WithTenant.", t.Name, t.Charged.Sum()*100/all, Number(t.Waiting), Number(line)))
 		}
 	}
 	return out

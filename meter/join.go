@@ -8,6 +8,7 @@ func Join(traces ...transport.Trace) transport.Trace {
 	var out transport.Trace
 	for _, t := range traces {
 		out = transport.Trace{
+			Who:          join3(out.Who, t.Who),
 			Queued:       join2(out.Queued, t.Queued),
 			Granted:      join3(out.Granted, t.Granted),
 			Refused:      join2(out.Refused, t.Refused),
@@ -15,6 +16,7 @@ func Join(traces ...transport.Trace) transport.Trace {
 			Lowered:      join3(out.Lowered, t.Lowered),
 			Paused:       join2(out.Paused, t.Paused),
 			LimitChanged: join2(out.LimitChanged, t.LimitChanged),
+			LawChanged:   join2(out.LawChanged, t.LawChanged),
 			Settled:      join1(out.Settled, t.Settled),
 			Doubted:      join2(out.Doubted, t.Doubted),
 		}

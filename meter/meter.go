@@ -12,9 +12,10 @@ import (
 
 // Options configure a [Meter]. Every field may be zero.
 type Options struct {
-	// Tenant names the tenant of a request; nil means that all requests are of
-	// one tenant, "". The name is shown to people: never return a key. It is
-	// called once a call and must not change the request.
+	// Tenant names the tenant of a request. Nil takes the tenant that the Transport
+	// knows: of WithTenant, TenantOf or Transport.Tenant, and "" for none. The name
+	// is shown to people: never return a key. It is called once a call and must
+	// not change the request.
 	Tenant func(*http.Request) string
 
 	// Scope names the scope of a request that gets a series of its own, such
@@ -35,6 +36,7 @@ type Meter struct {
 	mu      sync.Mutex // guards all below, and is held for no call outside
 	now     time.Duration
 	calls   map[*http.Request]*call
+	named   map[*http.Request]string // tenants of calls that are about to be queued
 	free    *call
 	budgets []*budget
 	tenants top
@@ -55,7 +57,7 @@ func New(o Options) *Meter {
 		o.Scopes = 50
 	}
 	return &Meter{
-		o: o, base: time.Now(), calls: map[*http.Request]*call{},
+		o: o, base: time.Now(), calls: map[*http.Request]*call{}, named: map[*http.Request]string{},
 		tenants: newTop(o.Tenants), scopes: newTop(o.Scopes),
 	}
 }
@@ -74,6 +76,7 @@ type budget struct {
 	doubted int64
 	rule    [2]string // of the last doubt: the profile's, and as answers show it
 	paused  int64
+	askers  []Asker
 	asked   time.Duration // sum of the pauses
 
 	provider   string // as the GenAI conventions call it; of the first call's host
@@ -167,16 +170,28 @@ func (m *Meter) budget(name string) *budget {
 func (m *Meter) Trace(name string) transport.Trace {
 	b := m.budget(name)
 	return transport.Trace{
+		Who:          m.who,
 		Queued:       func(r *http.Request, c limit.Cost) { m.queued(b, r, c) },
 		Granted:      func(r *http.Request, _ limit.Cost, wait time.Duration) { m.granted(r, wait) },
 		Refused:      m.refused,
 		Answered:     func(a transport.Attempt) { m.answered(b, a) },
 		Lowered:      func(_ *http.Request, dimension string, remaining int64) { m.lowered(b) },
-		Paused:       func(_ *http.Request, d time.Duration) { m.paused(b, d) },
+		Paused:       func(_ *http.Request, p limit.Pause) { m.paused(b, p) },
 		LimitChanged: func(old, new limit.Limit) { m.changed(b, old, new) },
+		LawChanged:   func(_, new limit.Limit) { m.lawful(b, new) },
 		Settled:      m.settled,
 		Doubted:      func(profile, seen string) { m.doubted(b, profile, seen) },
 	}
+}
+
+// who keeps the tenant of a call until it is queued, which is at once.
+func (m *Meter) who(r *http.Request, tenant string, _ limit.Class) {
+	if m.o.Tenant != nil || tenant == "" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.named[r] = tenant
 }
 
 func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
@@ -189,6 +204,10 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	}
 	now := m.lock()
 	defer m.mu.Unlock()
+	if m.o.Tenant == nil && len(m.named) > 0 {
+		tenant = m.named[r]
+		delete(m.named, r)
+	}
 	c := m.free
 	if c == nil {
 		c = &call{}
@@ -381,12 +400,34 @@ func (m *Meter) lowered(b *budget) {
 	b.lowered++
 }
 
-func (m *Meter) paused(b *budget, d time.Duration) {
+func (m *Meter) paused(b *budget, p limit.Pause) {
 	m.lock()
 	defer m.mu.Unlock()
 	b.paused++
-	b.asked += d
-	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "pause", For: d})
+	b.asked += p.For
+	b.ask(p.By)
+	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "pause", For: p.For, By: p.By, Why: p.Why})
+}
+
+// someProvider is who asks for a pause where nobody knows a name.
+const someProvider = "provider"
+
+// ask counts a pause for the one who asked. Sixteen names are kept, as hosts may
+// come from outside.
+func (b *budget) ask(by string) {
+	if by == "" || by == "the provider" {
+		by = someProvider
+	}
+	for i := range b.askers {
+		if a := &b.askers[i]; a.By == by || a.By == Rest {
+			a.Pauses++
+			return
+		}
+	}
+	if len(b.askers) == 16 {
+		by = Rest
+	}
+	b.askers = append(b.askers, Asker{by, 1})
 }
 
 func (m *Meter) changed(b *budget, old, new limit.Limit) {
@@ -396,6 +437,13 @@ func (m *Meter) changed(b *budget, old, new limit.Limit) {
 	if old.Rate != new.Rate { // a changed burst alone is seen in the gauges
 		m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "limit", Limit: new.Name, From: old.Rate.String(), To: new.Rate.String()})
 	}
+}
+
+// lawful notes that another law is believed of a limit.
+func (m *Meter) lawful(b *budget, now limit.Limit) {
+	m.lock()
+	defer m.mu.Unlock()
+	m.events.add(Event{At: m.time(m.now), Budget: b.series.name, Kind: "law", Limit: now.Name, To: now.LawWhy})
 }
 
 func (m *Meter) doubted(b *budget, profile, seen string) {

@@ -295,7 +295,7 @@ func TestWhyACallWaits(t *testing.T) {
 		synctest.Wait()
 		s := m.Read(2, 0)
 		// A snapshot tells credit in whole units, so up to one unit's time is added.
-		if want := "4 calls wait. The next goes in about 1.0 s: requests per minute of box has 0 of 1 requests and earns 1 a second."; s.Why != want {
+		if want := "4 calls wait. The next goes in about 1.0 s: requests per minute of box has 0 of 2 requests and earns 1 a second."; s.Why != want {
 			t.Errorf("%q, want %q", s.Why, want)
 		}
 		if len(s.Line) != 2 || s.Line[0].Expected != time.Second || s.Line[1].Expected != 2*time.Second || s.Line[0].Since != 500*time.Millisecond {

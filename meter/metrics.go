@@ -157,9 +157,17 @@ func (t *table) calls(bs []Budget) {
 		ratio.spread(bs[i].InputError, bs[i].Name, "input")
 		ratio.spread(bs[i].OutputError, bs[i].Name, "output")
 	}
-	pauses := t.add(Counter, "tripmeter.pauses", "{pause}", "Pauses, by who asked for them.", "budget", "by")
+	pauses := t.add(Counter, "tripmeter.pauses", "{pause}", "Pauses, by the host that asked for them; \"provider\" where its name is not known.", "budget", "by")
 	for i := range bs {
-		pauses.set(float64(bs[i].Paused), bs[i].Name, "provider")
+		unnamed := float64(0) // there from the start
+		for _, a := range bs[i].Askers {
+			if a.By == someProvider {
+				unnamed = float64(a.Pauses)
+				continue
+			}
+			pauses.set(float64(a.Pauses), bs[i].Name, a.By)
+		}
+		pauses.set(unnamed, bs[i].Name, someProvider)
 	}
 	each(t, bs, Counter, "tripmeter.pause.asked", "s", "The lengths of all pauses that were asked for. They may overlap.", func(b *Budget) float64 { return b.Asked.Seconds() })
 	each(t, bs, Counter, "tripmeter.lowered", "{reading}", "Answers whose remaining quota took credit away.", func(b *Budget) float64 { return float64(b.Lowered) })

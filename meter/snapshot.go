@@ -57,7 +57,7 @@ type Limit struct {
 	Wanted   int64         `json:"wanted"`   // the same as configured, 0 if it was learned
 	Window   time.Duration `json:"window"`   // nanoseconds
 	Capacity int64         `json:"capacity"` // most that may be there, units
-	Credit   int64         `json:"credit"`   // units there now; 0 in debt
+	Credit   int64         `json:"credit"`   // units that may go now; 0 in debt
 	Debt     int64         `json:"debt"`     // units owed
 	Waiting  int64         `json:"waiting"`  // units that the line asks for
 }
@@ -91,7 +91,7 @@ func scope(budget string, s *limit.Snapshot) Scope {
 		}
 		out.Limits = append(out.Limits, Limit{
 			Name: l.Name, Unit: l.Unit.String(), Kind: kind, N: l.Rate.N, Wanted: l.Configured.Rate.N, Window: l.Rate.Window,
-			Capacity: l.Capacity, Credit: l.Credit, Debt: l.Debt, Waiting: l.Waiting,
+			Capacity: l.Capacity, Credit: l.Credit - l.Held, Debt: l.Debt, Waiting: l.Waiting,
 		})
 	}
 	return out

@@ -29,12 +29,20 @@ type Budget struct {
 	Scopes  []Scope       `json:"scopes"`  // the root first; none if the budget is not watched
 	Pacing  time.Duration `json:"pacing"`  // how long somebody waited, in all
 	Paused  int64         `json:"paused"`  // pauses asked for
+	Askers  []Asker       `json:"askers"`  // by whom, in the order of their first; at most 17, the last is Rest
 	Asked   time.Duration `json:"asked"`   // their sum
 	Lowered int64         `json:"lowered"` // credit that answers took
 	Changed int64         `json:"changed"` // limits that answers changed
 	Doubted int64         `json:"doubted"` // charge rules that answers contradicted
 	Rule    [2]string     `json:"rule"`    // the last of them, and as the answers show it
 	Left    []Headroom    `json:"left"`    // one for each unit
+}
+
+// An Asker is who asked for pauses: the host of a provider, or "provider" where
+// its name is not known.
+type Asker struct {
+	By     string `json:"by"`
+	Pauses int64  `json:"pauses"`
 }
 
 // A Headroom is what the provider last said is left.
@@ -95,7 +103,7 @@ func (m *Meter) Read(waiters int, from int64) State {
 func (b *budget) read(now time.Duration, scopes []Scope) Budget {
 	out := Budget{
 		Series: b.series.series(), Scopes: scopes, Pacing: b.pacing,
-		Paused: b.paused, Asked: b.asked, Lowered: b.lowered, Changed: b.changed, Doubted: b.doubted, Rule: b.rule,
+		Paused: b.paused, Askers: append([]Asker{}, b.askers...), Asked: b.asked, Lowered: b.lowered, Changed: b.changed, Doubted: b.doubted, Rule: b.rule,
 	}
 	if out.Scopes == nil {
 		out.Scopes = []Scope{}

@@ -140,9 +140,9 @@ func (s *Spans) Trace() transport.Trace {
 				sp.AddEvent("tripmeter.lowered", trace.WithAttributes(attribute.String("tripmeter.limit", dimension), attribute.Int64("tripmeter.remaining", remaining)))
 			}
 		},
-		Paused: func(r *http.Request, d time.Duration) {
+		Paused: func(r *http.Request, p limit.Pause) {
 			if sp := spanOf(r); sp != nil {
-				sp.AddEvent("tripmeter.paused", trace.WithAttributes(attribute.Float64("tripmeter.pause", d.Seconds())))
+				sp.AddEvent("tripmeter.paused", trace.WithAttributes(attribute.Float64("tripmeter.pause", p.For.Seconds()), attribute.String("tripmeter.pause.by", p.By), attribute.String("tripmeter.pause.why", p.Why)))
 			}
 		},
 		Settled: func(e transport.Settlement) {

@@ -45,6 +45,12 @@
 //	preset, _ := providertest.PresetNamed("anthropic")
 //	p, err := providertest.New(preset.Options(providertest.Limits{RPM: 50, InputTPM: 30_000, OutputTPM: 8_000}))
 //
+// # A client's charge rule
+//
+// A client takes the charge rule of the host that it asks. So use the preset of that
+// host, not the zero Options, whose rule is Estimate: else the client rightly says
+// that it is charged by another rule.
+//
 // # What a call costs
 //
 // The prompt count is this package's own simple rule, [DefaultCount]: for each

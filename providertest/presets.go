@@ -30,7 +30,9 @@ func (p Preset) Options(l Limits) Options {
 // move. The list is a new one at each call.
 func Presets() []Preset { return append([]Preset(nil), presets...) }
 
-// PresetNamed is the preset of that name, in any case.
+// PresetNamed is the preset of that name, in any case. The names are not those of
+// package profile: a provider has a preset for each law that was recorded, such as
+// "openai-chat", "openai-responses" and "anthropic". [Presets] lists them.
 func PresetNamed(name string) (Preset, bool) {
 	for _, p := range presets {
 		if strings.EqualFold(p.Name, name) {

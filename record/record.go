@@ -220,8 +220,8 @@ func (r *Recorder) Trace() transport.Trace {
 		Refused: func(req *http.Request, err error) {
 			r.write(Event{Kind: Refuse, Call: callOf(req.Context()), Text: err.Error()})
 		},
-		Paused: func(req *http.Request, d time.Duration) {
-			r.write(Event{Kind: Pause, Call: callOf(req.Context()), Took: d})
+		Paused: func(req *http.Request, p limit.Pause) {
+			r.write(Event{Kind: Pause, Call: callOf(req.Context()), Took: p.For})
 		},
 		LimitChanged: func(old, now limit.Limit) {
 			if old.Rate != now.Rate {

@@ -16,7 +16,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/transport"
@@ -50,10 +49,10 @@ func Trace(l *slog.Logger, o Options) transport.Trace {
 				l.LogAttrs(ctx, refusal.Level(), "call refused by the limiter", o.with(r, slog.String("error", err.Error()))...)
 			}
 		},
-		Paused: func(r *http.Request, d time.Duration) {
+		Paused: func(r *http.Request, p limit.Pause) {
 			ctx := r.Context()
 			if l.Enabled(ctx, change.Level()) {
-				l.LogAttrs(ctx, change.Level(), "paused", o.with(r, slog.Duration("for", d))...)
+				l.LogAttrs(ctx, change.Level(), "paused", o.with(r, slog.Duration("for", p.For), slog.String("by", p.By), slog.String("why", p.Why))...)
 			}
 		},
 		LimitChanged: func(old, new limit.Limit) {
@@ -61,6 +60,12 @@ func Trace(l *slog.Logger, o Options) transport.Trace {
 			if old.Rate != new.Rate && l.Enabled(context.Background(), change.Level()) {
 				l.LogAttrs(context.Background(), change.Level(), "limit changed",
 					slog.String("limit", new.Name), slog.String("from", old.Rate.String()), slog.String("to", new.Rate.String()))
+			}
+		},
+		LawChanged: func(_, new limit.Limit) {
+			if l.Enabled(context.Background(), change.Level()) {
+				l.LogAttrs(context.Background(), change.Level(), "law of a limit", slog.String("limit", new.Name),
+					slog.String("law", new.Law.Shape.String()), slog.String("why", new.LawWhy))
 			}
 		},
 		Settled: func(s transport.Settlement) {

@@ -58,10 +58,10 @@ func TestLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for level, want := range map[slog.Level]string{
 			slog.LevelDebug: `level=DEBUG msg=call budget=b status=200 attempts=1 estimated=about charged=14 complete=true tenant=us input=4 output=10
-level=INFO msg=paused budget=b for=2s tenant=us
+level=INFO msg=paused budget=b for=2s by=box why="it named a wait of 2s" tenant=us
 level=DEBUG msg=call budget=b status=200 attempts=2 estimated=about charged=14 complete=true tenant=us input=4 output=10
 `,
-			slog.LevelInfo: "level=INFO msg=paused budget=b for=2s tenant=us\n",
+			slog.LevelInfo: "level=INFO msg=paused budget=b for=2s by=box why=\"it named a wait of 2s\" tenant=us\n",
 			slog.LevelWarn: "",
 		} {
 			var out bytes.Buffer

@@ -193,7 +193,7 @@ func TestHooksSeeTheCallersRequest(t *testing.T) {
 			Queued:   func(r *http.Request, _ limit.Cost) { check(r) },
 			Granted:  func(r *http.Request, _ limit.Cost, _ time.Duration) { check(r) },
 			Answered: func(a transport.Attempt) { check(a.Request) },
-			Paused:   func(r *http.Request, _ time.Duration) { check(r) },
+			Paused:   func(r *http.Request, _ limit.Pause) { check(r) },
 			Settled:  func(s transport.Settlement) { check(s.Request) },
 		}})
 		finish(rt.RoundTrip(req))

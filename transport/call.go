@@ -126,9 +126,9 @@ func (o *observer) Lowered(dimension string, remaining int64) {
 	}
 }
 
-func (o *observer) Paused(d time.Duration) {
+func (o *observer) Paused(p limit.Pause) {
 	if f := o.trace.Paused; f != nil {
-		f(o.req, d)
+		f(o.req, p)
 	}
 }
 

@@ -22,12 +22,13 @@ import (
 // does, with retries or without, limited or not, watched or not.
 func TestContract(t *testing.T) {
 	watched := transport.Trace{
+		Who:          func(*http.Request, string, limit.Class) {},
 		Queued:       func(*http.Request, limit.Cost) {},
 		Granted:      func(*http.Request, limit.Cost, time.Duration) {},
 		Refused:      func(*http.Request, error) {},
 		Answered:     func(transport.Attempt) {},
 		Lowered:      func(*http.Request, string, int64) {},
-		Paused:       func(*http.Request, time.Duration) {},
+		Paused:       func(*http.Request, limit.Pause) {},
 		LimitChanged: func(_, _ limit.Limit) {},
 		Settled:      func(transport.Settlement) {},
 		Doubted:      func(_, _ string) {},

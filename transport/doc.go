@@ -23,7 +23,8 @@
 //
 // It will not follow redirects, cache or log. It adds one header, if
 // [Options.StopSDKRetries] asks for it. It does not know what other processes
-// spend of the same limit, and learns of it from headers and refusals.
+// spend of the same limit, and learns of it from headers and refusals. With a
+// budget on a ledger that processes share, as module redislimit has, it does.
 //
 // # The life of a request
 //

@@ -201,3 +201,47 @@ func Example_refusal() {
 	// 429 Too Many Requests after 3600 s
 	// others wait: true
 }
+
+// Two users share a key: one has paid for three shares.
+func ExampleWithTenant() {
+	rt, err := transport.New(transport.Options{
+		Base: answering{}, TPM: 200_000,
+		Models: []transport.ModelOptions{{Names: []string{"gpt-4o*"}, RPM: 500, Shared: true}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := rt.SetTenant("team-a", transport.TenantOptions{Weight: 3, TPM: 60_000}); err != nil {
+		panic(err)
+	}
+	ctx := transport.WithTenant(context.Background(), "team-a")
+	req, _ := http.NewRequestWithContext(ctx, "POST", "https://api.example.com/v1/chat/completions",
+		strings.NewReader(`{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello."}]}`))
+	req.Header.Set("Content-Type", "application/json")
+	fmt.Println("it would wait", rt.Forecast(req).Wait)
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		panic(err)
+	}
+	resp.Body.Close()
+	for _, s := range rt.Snapshot().Scopes {
+		fmt.Println(s.Scope)
+	}
+	// Output:
+	// it would wait 0s
+	// @team-a
+	// api.example.com
+	// api.example.com/gpt-4o-mini
+	// api.example.com/shared gpt-4o*
+}
+
+// answering is a provider in memory.
+type answering struct{}
+
+func (answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Body.Close()
+	body := `{"usage":{"prompt_tokens":8,"completion_tokens":12,"total_tokens":20}}`
+	return &http.Response{
+		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}, nil
+}

@@ -21,7 +21,7 @@ func (t *Transport) Forecast(req *http.Request) limit.Forecast {
 	}
 	seen := t.preview(req)
 	p := t.path(req, seen.Model)
-	r, requests := seen.price(p.Profile().Endpoint(req.Method, req.URL.Path))
+	r, requests := seen.price(t.paths.endpoint(p.Profile(), req.Method, req.URL.Path))
 	var c budget.Call
 	c.Open(p, (*observer)(nil), r, requests)
 	c.For(t.who(req, ""))

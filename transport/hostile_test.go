@@ -142,6 +142,9 @@ func TestOneOddAnswerStopsNobodyForLong(t *testing.T) {
 		{"a prompt of more than its bytes", usage(150_000, 3), 0, time.Second},
 		{"a balance of -2^31", limits("X-Ratelimit-Limit-Tokens", "200000", "X-Ratelimit-Remaining-Tokens", "-2147483648"), 0, time.Second},
 		{"a balance of -2^63", limits("X-Ratelimit-Limit-Requests", "600", "X-Ratelimit-Remaining-Requests", "-9223372036854775808"), 0, time.Second},
+		{"a month of requests used up", limits("Ratelimit-Policy", `"m";q=2;w=2592000;qu="requests"`, "Ratelimit", `"m";r=0;t=2592000`), 0, ceiling},
+		{"a month of tokens used up", limits("Ratelimit-Policy", `"m";q=1000;w=2592000;qu="tokens"`, "Ratelimit", `"m";r=0;t=2592000`), 0, ceiling},
+		{"an hour of requests used up", limits("Ratelimit-Policy", `"h";q=60;w=3600;qu="requests"`, "Ratelimit", `"h";r=0;t=60`), 0, time.Hour},
 		{"a month used up", limits("Ratelimit-Policy", `"m";q=1000;w=2592000`, "Ratelimit", `"m";r=0;t=2592000`), 0, ceiling},
 		{"a day used up", limits("X-Ratelimit-Limit-Requests-Day", "50", "X-Ratelimit-Remaining-Requests-Day", "0"), 0, ceiling},
 		{"one token a minute", limits("X-Ratelimit-Limit-Tokens", "1", "X-Ratelimit-Remaining-Tokens", "0"), 0, 2 * time.Minute},
@@ -255,7 +258,7 @@ func hostilityOf(r *rand.Rand) *hostility {
 		h.header.Add(fields[r.IntN(len(fields))], number())
 	}
 	if r.IntN(3) == 0 {
-		h.header.Set("Ratelimit-Policy", fmt.Sprintf(`"a";q=%s;w=%s`, number(), number()))
+		h.header.Set("Ratelimit-Policy", fmt.Sprintf(`"a";q=%s;w=%s%s`, number(), number(), pick("", `;qu="requests"`, `;qu="tokens"`)))
 		h.header.Set("Ratelimit", fmt.Sprintf(`"a";r=%s;t=%s`, number(), number()))
 	}
 	switch r.IntN(6) {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
@@ -95,7 +94,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 			defer base.CloseIdleConnections()
 			b, paused := &books{}, false
 			trace := b.trace()
-			trace.Paused = func(*http.Request, time.Duration) { paused = true }
+			trace.Paused = func(*http.Request, limit.Pause) { paused = true }
 			rt := gate(t, transport.Options{Base: base, Limits: slow(100, 100_000), Trace: trace, Attempts: 1})
 			req, err := http.NewRequestWithContext(t.Context(), "POST", resetting(t, c.code), struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 100))})
 			if err != nil {

@@ -27,7 +27,7 @@ type Options struct {
 	// passes to one account together, whatever its models; each host and each
 	// credential is an account. A limit set here is a ceiling: headers may lower
 	// it, nothing raises it. Unset limits are learned from headers, from the first
-	// answer on, for each model.
+	// answer on, where answers say that they belong: mostly for each model.
 	RPM, RPD, TPM, TPD, InputTPM, OutputTPM int64
 
 	// Limits are further limits, of any window.
@@ -36,8 +36,9 @@ type Options struct {
 	// Burst is the capacity of every limit of a minute or less, as a time of
 	// its rate: how much may go in one instant after idling. Set by hand it
 	// bounds the size of a call too: one that costs more is refused at once.
-	// Unset, the profile says: ten seconds for tokens and one for requests, as a
-	// rule. Then a larger call, up to the limit itself, waits for a full bucket.
+	// Unset, it begins as the profile says: ten seconds for tokens and one for
+	// requests, as a rule. It grows where traffic shows that more may go at once.
+	// A larger call than that, up to the limit itself, waits for a full bucket.
 	Burst time.Duration
 
 	// MaxInFlight is how many calls may be under way, to the end of the body.

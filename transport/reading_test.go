@@ -144,7 +144,7 @@ func TestAPanicOfAHookClosesBothBodies(t *testing.T) {
 			o.Trace.Refused = func(*http.Request, error) { boom() }
 		},
 		"Answered":      func(o *transport.Options) { o.Trace.Answered = func(transport.Attempt) { boom() } },
-		"Paused":        func(o *transport.Options) { o.Trace.Paused = func(*http.Request, time.Duration) { boom() } },
+		"Paused":        func(o *transport.Options) { o.Trace.Paused = func(*http.Request, limit.Pause) { boom() } },
 		"Lowered":       func(o *transport.Options) { o.Trace.Lowered = func(*http.Request, string, int64) { boom() } },
 		"LimitChanged":  func(o *transport.Options) { o.Trace.LimitChanged = func(_, _ limit.Limit) { boom() } },
 		"Retry.Refused": func(o *transport.Options) { o.Retry.Refused = func(retry.Event) { boom() } },

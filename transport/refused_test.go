@@ -233,7 +233,7 @@ func TestAStreamsWaitBesideRetryAfter(t *testing.T) {
 func TestAPanicOfAHookLosesNoRefusal(t *testing.T) {
 	boom := func() { panic("a hook") }
 	for name, set := range map[string]func(*transport.Options){
-		"Paused":       func(o *transport.Options) { o.Trace.Paused = func(*http.Request, time.Duration) { boom() } },
+		"Paused":       func(o *transport.Options) { o.Trace.Paused = func(*http.Request, limit.Pause) { boom() } },
 		"Lowered":      func(o *transport.Options) { o.Trace.Lowered = func(*http.Request, string, int64) { boom() } },
 		"LimitChanged": func(o *transport.Options) { o.Trace.LimitChanged = func(_, _ limit.Limit) { boom() } },
 		"Answered":     func(o *transport.Options) { o.Trace.Answered = func(transport.Attempt) { boom() } },

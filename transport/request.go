@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/packed"
@@ -157,7 +158,7 @@ var kinds = map[profile.Use]string{
 //	has Items                  a request for each element of that member
 //	unlisted                   judged by its body: without a prompt, a model or a cap
 //	                           it costs no tokens until the usage says otherwise
-func (p *prompt) price(e profile.Endpoint) (r *estimate.Request, requests int64) {
+func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64) {
 	if p.body == nil || p.body == http.NoBody || e.Does.Free() {
 		return nil, 1
 	}
@@ -189,6 +190,25 @@ func elements(text []byte, member string) (n int64) {
 		return 0
 	}
 	return int64(len(items))
+}
+
+// endpoints remember what was found last: most calls of a client go to one path, and
+// the whole table is searched for each other one.
+type endpoints struct{ last atomic.Pointer[foundEndpoint] }
+
+type foundEndpoint struct {
+	of           *profile.Profile
+	method, path string
+	endpoint     profile.Endpoint
+}
+
+func (es *endpoints) endpoint(p *profile.Profile, method, path string) *profile.Endpoint {
+	f := es.last.Load()
+	if f == nil || f.of != p || f.method != method || f.path != path {
+		f = &foundEndpoint{p, method, path, p.Endpoint(method, path)}
+		es.last.Store(f)
+	}
+	return &f.endpoint
 }
 
 // field is the first line of a field. The name is in canonical form: Get would

@@ -135,7 +135,7 @@ func TestOneClientIsAsGoodAsManyApart(t *testing.T) {
 	large := crowd{"http://box", "k", "large", 20, 200, 200, 0}
 	for _, s := range []situation{
 		{name: "two models, nothing configured", boxes: twoModels, crowds: []crowd{small, large}},
-		{name: "two models, tokens of the account configured", boxes: twoModels, crowds: []crowd{small, large}, options: transport.Options{TPM: 230_000}},
+		{name: "two models, tokens of the account configured", boxes: twoModels, crowds: []crowd{small, large}, options: transport.Options{TPM: 300_000}}, // what both hold at the start included
 		{name: "two providers", boxes: map[string]providertest.Options{
 			"api.openai.com":    {Limits: providertest.Limits{TPM: 200_000, RPM: 3000}, Charge: providertest.PromptOnly, Latency: took},
 			"api.anthropic.com": {Limits: providertest.Limits{InputTPM: 20_000, RPM: 300}, Charge: providertest.Actual, Dialect: providertest.AnthropicHeaders, Latency: took},
@@ -150,6 +150,13 @@ func TestOneClientIsAsGoodAsManyApart(t *testing.T) {
 			{"http://box", "k", "sick", 1, 100, 100, 0},
 			{"http://box", "k", "well", 20, 100, 100, 700 * time.Millisecond},
 		}, healthy: 1},
+		{name: "a model that always refuses, tokens of the account configured", boxes: map[string]providertest.Options{"box": {
+			Limits: providertest.Limits{TPM: 600_000, RPM: 3000}, Charge: providertest.Settle, Latency: took,
+			Outages: []providertest.Outage{{Model: "sick", Step: providertest.Step{Kind: providertest.Refuse, RetryAfter: 20 * time.Second}}},
+		}}, crowds: []crowd{
+			{"http://box", "k", "sick", 1, 100, 100, 0},
+			{"http://box", "k", "well", 20, 100, 100, 700 * time.Millisecond},
+		}, healthy: 1, options: transport.Options{TPM: 600_000, RPM: 3000}},
 		{name: "a picture host that is down for an hour", boxes: map[string]providertest.Options{
 			"pictures": {Outages: []providertest.Outage{{Step: providertest.Step{Kind: providertest.Unavailable, RetryAfter: time.Hour}}}},
 			"box":      {Limits: providertest.Limits{TPM: 600_000, RPM: 3000}, Charge: providertest.Settle, Latency: took},

@@ -97,7 +97,8 @@ func (t *Transport) SetTenant(name string, o TenantOptions) error {
 func (t *Transport) RemoveTenant(name string) { t.budget.RemoveTenant(name) }
 
 // Tenant is a RoundTripper for one tenant, to be used where an SDK takes a client
-// for itself. What it sends is the tenant's, whatever its context says. The
+// for itself. All that it sends is the tenant's, also if a context says
+// otherwise. The
 // options are set as by [Transport.SetTenant].
 func (t *Transport) Tenant(name string, o TenantOptions) (http.RoundTripper, error) {
 	if err := t.SetTenant(name, o); err != nil {

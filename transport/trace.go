@@ -16,6 +16,10 @@ import (
 // are the caller's and must not be changed. The other fields hold no key and no
 // prompt, except [Attempt.Err], which is the base's own error in its own words.
 type Trace struct {
+	// Who: for whom a call is made. It is called just before Queued. The tenant is
+	// named as its scope in a Snapshot, without the "@"; "" is the common tenant.
+	Who func(r *http.Request, tenant string, c limit.Class)
+
 	// Queued: priced, about to be admitted.
 	Queued func(*http.Request, limit.Cost)
 
@@ -32,8 +36,9 @@ type Trace struct {
 	// Lowered: what the provider says is left was less than the ledger thought.
 	Lowered func(r *http.Request, dimension string, remaining int64)
 
-	// Paused: the provider refused, and nothing leaves for so long.
-	Paused func(r *http.Request, d time.Duration)
+	// Paused: nothing leaves for so long. The Pause says who asked for it and why;
+	// r is the call whose answer said so.
+	Paused func(r *http.Request, p limit.Pause)
 
 	// LimitChanged: a limit was learned from headers, or follows them.
 	LimitChanged func(old, new limit.Limit)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tripmeter/tripmeter/budget"
@@ -23,6 +24,7 @@ type Transport struct {
 	base   http.RoundTripper
 	retry  *retry.Transport
 	budget *budget.Budget
+	paths  endpoints
 }
 
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
@@ -81,8 +83,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.roundTrip(req, "")
 }
 
-// roundTrip is RoundTrip for the tenant of a scope, "" for the one that the request
-// names.
+// roundTrip is RoundTrip for the tenant of a scope. If that is empty, the request
+// names its tenant.
 func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response, error) {
 	body := req.Body
 	defer func() { // on every way out before it is sent, also by a panic of a hook
@@ -109,11 +111,15 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 	}
 	p := t.path(req, seen.Model)
 	c := &call{Context: req.Context(), trace: &t.o.Trace, followRule: t.o.FollowRule, req: req, ahead: seen.ahead}
-	e := p.Profile().Endpoint(req.Method, req.URL.Path)
+	e := t.paths.endpoint(p.Profile(), req.Method, req.URL.Path)
 	c.creates = e.Creates
 	r, requests := seen.price(e)
 	c.books.Open(p, (*observer)(c), r, requests)
-	c.books.For(t.who(req, tenant))
+	who := t.who(req, tenant)
+	c.books.For(who)
+	if f := t.o.Trace.Who; f != nil {
+		f(req, strings.TrimPrefix(who.Tenant, "@"), who.Class)
+	}
 	waited, err := t.acquire(c)
 	if err != nil {
 		return nil, err

@@ -277,7 +277,8 @@ func (t *tally) normal() Counts {
 	if c.Total.OK && c.Total.N > 0 && c.Input.OK != c.Output.OK {
 		known := c.Input.N + c.Output.N
 		switch {
-		case known > c.Total.N: // the total is older, or of something else
+		case known > c.Total.N:
+			c.Total = Count{} // older, or of something else: it tells nothing of the other part
 		case c.Input.OK:
 			c.Output = Count{c.Total.N - known, true}
 		default:

@@ -362,3 +362,45 @@ func BenchmarkCloseOfABomb(b *testing.B) {
 		})
 	}
 }
+
+// A stream is whole when its provider's own mark of the end was there, and not
+// before. DashScope says "null" until then and
+// watsonx "not_finished".
+func TestEveryProvidersEndOfAStreamIsSeen(t *testing.T) {
+	for _, c := range []struct{ name, before, last string }{
+		{"text-generation-inference", `{"token":{"text":"a"},"generated_text":null,"details":null}`,
+			`{"token":{"text":"b"},"generated_text":"ab","details":{"finish_reason":"eos_token","generated_tokens":2,"input_length":9}}`},
+		{"DashScope", `{"output":{"text":"a","finish_reason":"null"},"usage":{"input_tokens":9,"output_tokens":1}}`,
+			`{"output":{"text":"ab","finish_reason":"stop"},"usage":{"input_tokens":9,"output_tokens":2}}`},
+		{"DashScope messages", `{"output":{"choices":[{"finish_reason":"null","message":{}}]},"usage":{"input_tokens":9,"output_tokens":1}}`,
+			`{"output":{"choices":[{"finish_reason":"stop","message":{}}]},"usage":{"input_tokens":9,"output_tokens":2}}`},
+		{"llama.cpp", `{"content":"a","stop":false,"tokens_evaluated":9,"tokens_predicted":1}`,
+			`{"content":"","stop":true,"tokens_evaluated":9,"tokens_predicted":2}`},
+		{"watsonx", `{"results":[{"generated_text":"a","generated_token_count":1,"input_token_count":9,"stop_reason":"not_finished"}]}`,
+			`{"results":[{"generated_text":"b","generated_token_count":2,"input_token_count":9,"stop_reason":"eos_token"}]}`},
+		{"Tencent Hunyuan", `{"Choices":[{"FinishReason":""}],"Usage":{"PromptTokens":9,"CompletionTokens":1}}`,
+			`{"Choices":[{"FinishReason":"stop"}],"Usage":{"PromptTokens":9,"CompletionTokens":2}}`},
+		{"running totals and an empty reason", `{"choices":[{"finish_reason":""}],"usage":{"prompt_tokens":9,"completion_tokens":1}}`,
+			`{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2}}`},
+		{"Llama on Bedrock", `{"generation":"a","prompt_token_count":9,"generation_token_count":1,"stop_reason":null}`,
+			`{"generation":"b","stop_reason":"stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":9,"outputTokenCount":2}}`},
+	} {
+		if r := Read("text/event-stream", "", []byte(event(c.before))); r.Complete {
+			t.Errorf("%s: whole after %s", c.name, c.before)
+		}
+		r := Read("text/event-stream", "", []byte(event(c.before, c.last)))
+		if !r.Complete {
+			t.Errorf("%s: not whole after %s", c.name, c.last)
+		}
+		want(t, r, map[string]int64{"input_tokens": 9, "output_tokens": 2})
+	}
+}
+
+// A total below a part that stands beside it tells nothing of the other part.
+func TestATotalBelowItsPartIsUnknown(t *testing.T) {
+	for _, body := range []string{`{"completion_tokens":20,"total_tokens":10}`, `{"prompt_tokens":20,"total_tokens":10}`} {
+		if r := Read(jsonType, "", []byte(`{"usage":`+body+`}`)); r.Total.OK || r.Input.OK && r.Output.OK {
+			t.Errorf("%s: %+v", body, r.Counts)
+		}
+	}
+}

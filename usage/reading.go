@@ -125,10 +125,18 @@ func (r *reading) objectWord(w []byte) {
 	}
 }
 
-func (r *reading) doneFlag(done bool)        { r.doc.waiting = !done }
-func (r *reading) embeddingSeen(byte)        { r.doc.embedding = true }
-func (r *reading) finishWord([]byte)         { r.doc.finished = true }
-func (r *reading) finishReasonWord(w []byte) { r.doc.finished = len(w) > 0 }
+func (r *reading) doneFlag(done bool)       { r.doc.waiting = !done }
+func (r *reading) embeddingSeen(byte)       { r.doc.embedding = true }
+func (r *reading) finishSeen(byte)          { r.doc.finished = true }
+func (r *reading) finishFlag(finished bool) { r.doc.finished = r.doc.finished || finished }
+
+// finishWord reads why the model stopped. Some say in words that it has not:
+// DashScope "null", watsonx "not_finished", many "".
+func (r *reading) finishWord(w []byte) {
+	if len(w) > 0 && string(w) != "null" && !bytes.EqualFold(w, []byte("not_finished")) {
+		r.doc.finished = true
+	}
+}
 
 // errorSeen takes an object for an error; null is none.
 func (r *reading) errorSeen(first byte) { r.doc.failed = r.doc.failed || first == '{' }

@@ -72,6 +72,11 @@ func listOf(n node) *member  { return &member{array: n} }
 func text(c counter) *member { return &member{text: asText, counter: c} }
 
 // failure is an error: an object, or a string that is not empty.
+var (
+	finish      = &member{text: asWord, word: (*reading).finishWord}
+	lastMetrics = &member{object: nodeMetrics, seen: (*reading).finishSeen} // on the last document only
+)
+
 var failure = &member{text: asWord, word: (*reading).errorWord, seen: (*reading).errorSeen, capture: "error"}
 
 // shapes is everything that is known of where providers put what. A name has
@@ -89,13 +94,14 @@ var shapes = [nodeCount]map[string]*member{
 	nodeRoot: {
 		"usage":                            into(nodeUsage),
 		"usageMetadata":                    into(nodeGemini),
-		"amazon-bedrock-invocationMetrics": into(nodeMetrics),
+		"amazon-bedrock-invocationMetrics": lastMetrics,
 		"meta":                             into(nodeMeta),
 		"x_groq":                           into(nodeGroq),
 		"response":                         {object: nodeResponse, text: asText, counter: plainText}, // a string with Ollama
 		"message":                          {object: nodeMessage, text: ignored, capture: "message"},
 		"delta":                            {object: nodeDelta, text: asText, counter: typedText},
 		"choices":                          listOf(nodeChoices),
+		"Choices":                          listOf(nodeChoices), // Tencent Hunyuan
 		"candidates":                       listOf(nodeCandidates),
 		"content":                          listOf(nodeParts),
 		"output":                           {object: nodeOutput, array: nodeOutput},
@@ -113,6 +119,7 @@ var shapes = [nodeCount]map[string]*member{
 		"type":       {text: asWord, word: (*reading).typeWord, capture: "type"},
 		"object":     {text: asWord, word: (*reading).objectWord},
 		"done":       {flag: (*reading).doneFlag},
+		"stop":       {flag: (*reading).finishFlag}, // llama.cpp
 		"error":      failure,
 		"code":       {capture: "code"},
 		"msg":        {capture: "msg"}, // Zhipu's older interface, with success
@@ -142,12 +149,15 @@ var shapes = [nodeCount]map[string]*member{
 		"input_token_count":     is(fieldResultInput),  // watsonx
 		"generated_token_count": is(fieldResultOutput), // watsonx
 		"generated_text":        text(wholeText),
+		"stop_reason":           finish, // watsonx
+		"completionReason":      finish, // Titan
 	},
 	nodeResult:  {"usage": into(nodeUsage), "response": text(plainText)},
 	nodeWrapped: {"usage": into(nodeUsage), "embedding": {seen: (*reading).embeddingSeen}},
 	nodeGeneration: {
 		"generated_tokens": is(fieldOutput),
 		"input_length":     is(fieldInput),
+		"finish_reason":    finish,
 	},
 	nodeReplicate: {
 		"input_token_count":  is(fieldInput),
@@ -156,7 +166,7 @@ var shapes = [nodeCount]map[string]*member{
 		"token_output_count": is(fieldOutput),
 	},
 	nodePages:   {"pages_processed": is(fieldOther)},
-	nodeTencent: {"Usage": into(nodeTencentUsage), "Error": failure},
+	nodeTencent: {"Usage": into(nodeTencentUsage), "Choices": listOf(nodeChoices), "Error": failure},
 	nodeTencentUsage: {
 		"PromptTokens":     is(fieldPrompt),
 		"CompletionTokens": is(fieldCompletion),
@@ -277,7 +287,8 @@ var shapes = [nodeCount]map[string]*member{
 		"delta":         into(nodeDelta),
 		"message":       into(nodeChoice),
 		"text":          text(plainText),
-		"finish_reason": {text: asWord, word: (*reading).finishWord},
+		"finish_reason": finish,
+		"FinishReason":  finish, // Tencent Hunyuan
 		"error":         failure,
 		"usage":         into(nodeUsage), // Kimi, last event
 		"index":         is(fieldIndex),
@@ -309,12 +320,15 @@ var shapes = [nodeCount]map[string]*member{
 	nodeParts:      {"text": text(plainText), "thinking": {array: nodeParts, text: asText, counter: plainText}},
 	nodeToolCalls:  {"function": into(nodeFunction)},
 	nodeFunction:   {"arguments": text(plainText)},
-	nodeCandidates: {"content": into(nodeContent), "finishReason": {text: asWord, word: (*reading).finishReasonWord}},
+	nodeCandidates: {"content": into(nodeContent), "finishReason": finish},
 	nodeContent:    {"parts": listOf(nodeParts)},
 	nodeOutput: {
 		"message": into(nodeOutput), // Bedrock: output.message.content
 		"content": listOf(nodeParts),
 		"usage":   into(nodeRunPod), // a list of answers
+
+		"finish_reason": finish,              // DashScope
+		"choices":       listOf(nodeChoices), // DashScope
 	},
 	nodeData: {"embedding": {seen: (*reading).embeddingSeen}},
 }

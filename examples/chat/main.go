@@ -1,8 +1,7 @@
-// Chat is a server between people and one key of a provider. It streams answers,
-// shares the key's limits fairly by user, lets a paying user have four times as
-// much of what is short, and lets a nightly batch go on at low priority. People
-// who leave give back at once what their answer would have cost. It needs no key
-// and no network.
+// Chat is a server between people and one key of a provider. It streams answers and
+// shares the limits of the key fairly by user. A paying user gets four times as many
+// tokens, and a nightly batch goes on at low priority. When people leave, the rest of
+// their price comes back at once. It needs no key and no network.
 //
 //	go run ./examples/chat              a minute's traffic in a few seconds, and a table
 //	go run ./examples/chat -addr :8080  the server alone, for curl:
@@ -80,7 +79,7 @@ func NewServer(base http.RoundTripper, upstream, key string) (*Server, error) {
 	rt, err := transport.New(transport.Options{
 		Base: authorized{base, key},
 		TPM:  60_000,
-		// What the plan of a user says. Who is not named has the zero options.
+		// By the plan of a user.
 		Tenants: func(user string) transport.TenantOptions {
 			if strings.HasPrefix(user, "paying-") {
 				return transport.TenantOptions{Weight: 4}

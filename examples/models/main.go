@@ -55,7 +55,7 @@ func providers() (network, error) {
 		return nil, err
 	}
 	b, err := providertest.New(providertest.Options{
-		Limits: providertest.Limits{RPM: 600, InputTPM: 120_000, OutputTPM: 60_000}, Dialect: providertest.AnthropicHeaders,
+		Limits: providertest.Limits{RPM: 2000, InputTPM: 120_000, OutputTPM: 60_000}, Dialect: providertest.AnthropicHeaders,
 		Capacity: 5 * time.Second, Charge: providertest.Actual, Output: providertest.Constant(80),
 	})
 	return network{first: a, second: b}, err

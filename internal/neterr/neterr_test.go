@@ -123,3 +123,22 @@ func TestABrokenConnectionMends(t *testing.T) {
 }
 
 var quiet = log.New(io.Discard, "", 0)
+
+// net/http gives these words to what an HTTP/2 server says of a stream.
+func TestWhatAServerSaysOfAStream(t *testing.T) {
+	for text, want := range map[string]struct{ unprocessed, tooMuch bool }{
+		"stream error: stream ID 1; REFUSED_STREAM; received from peer":                                                                   {true, false},
+		"http2: Transport: cannot retry err [stream error: stream ID 3; REFUSED_STREAM] after Request.Body was written":                   {true, false},
+		"http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written": {true, false},
+		"stream error: stream ID 1; ENHANCE_YOUR_CALM; received from peer":                                                                {false, true},
+		`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=ENHANCE_YOUR_CALM, debug="too_many_pings"`:          {false, true},
+		`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=""`:                                 {false, false},
+		"stream error: stream ID 1; INTERNAL_ERROR; received from peer":                                                                   {false, false},
+		"read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer":                                                               {false, false},
+	} {
+		err := errors.New(text)
+		if Unprocessed(err) != want.unprocessed || TooMuch(err) != want.tooMuch {
+			t.Errorf("%s: unprocessed %v, too much %v", text, Unprocessed(err), TooMuch(err))
+		}
+	}
+}

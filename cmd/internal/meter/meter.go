@@ -367,7 +367,10 @@ func (h Hooks) trace() transport.Trace {
 			})
 		}
 	}
-	t.Paused, t.Doubted = h.Paused, h.Doubted
+	if f := h.Paused; f != nil {
+		t.Paused = func(r *http.Request, p limit.Pause) { f(r, p.For) }
+	}
+	t.Doubted = h.Doubted
 	return t
 }
 
