@@ -86,12 +86,14 @@ type Budget struct {
 
 	last atomic.Pointer[found] // that was asked for last
 
-	mu     sync.RWMutex // guards below; never held while the ledger is called
-	paths  map[key]*found
-	scopes map[string]*Scope
-	ring   []*Scope           // all of scopes, in no order
-	hand   int                // in ring: see room
-	prices map[string]*Prices // by host
+	mu sync.RWMutex // guards below; never held while the ledger is called
+	// changed counts SetModels.
+	changed uint64
+	paths   map[key]*found
+	scopes  map[string]*Scope
+	ring    []*Scope           // all of scopes, in no order
+	hand    int                // in ring: see room
+	prices  map[string]*Prices // by host
 }
 
 // found is a path with the key that finds it.
@@ -194,22 +196,26 @@ func (b *Budget) find(k key, a *Address) *found {
 	}
 	account := b.accountName(a)
 	b.mu.RLock()
-	configured := b.configured
+	configured, m, changed := b.configured, b.modelOf(a.Model), b.changed // * fits a call that names no model
 	b.mu.RUnlock()
 	add(account, configured, limit.ScopeOptions{})
 	p.account = p.inner
 	p.account.isAccount()
+	if m != nil && m.Shared {
+		add(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
+		p.inner.shared.Store(true)
+		p.inner.isOf(belongs{m.Names[0], true})
+		m = nil
+	}
+	if m == nil {
+		m = new(Model)
+	}
 	if a.Model != "" {
-		m := b.modelOf(a.Model)
-		switch {
-		case m == nil:
-			m = new(Model)
-		case m.Shared:
-			add(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
-			p.inner.shared.Store(true)
-			m = new(Model)
-		}
+		outer := p.inner
 		add(b.modelName(account, a.Model), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
+		if p.inner != outer { // else there is no room for one of its own
+			p.inner.isOf(belongs{a.Model, false})
+		}
 	}
 	if b.profile.Name != "" {
 		p.Adopt(time.Now(), b.profile)
@@ -217,6 +223,10 @@ func (b *Budget) find(k key, a *Address) *found {
 	f := &found{k, p}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.changed != changed {
+		p.replaced.Store(true) // the next call finds it anew
+		return f
+	}
 	if of := b.paths[k]; of != nil && !of.path.gone() {
 		return of
 	}
@@ -270,7 +280,7 @@ func (b *Budget) open(name string) (limit.ScopeOptions, []limit.Limit) {
 	b.mu.RUnlock()
 	switch {
 	case s != nil:
-		return s.options, s.limits()
+		return s.opt(), s.limits()
 	case strings.HasPrefix(name, ofTenant):
 		return b.openTenant(name)
 	}

@@ -28,7 +28,7 @@ type Scope struct {
 	shared   atomic.Bool   // its limits are known to be those of several models
 	prices   *Prices       // of the provider
 
-	options limit.ScopeOptions // set once, before the ledger knows it
+	options atomic.Pointer[limit.ScopeOptions] // nil: the zero ones
 
 	busy    atomic.Bool // a call used it lately
 	gone    atomic.Bool // the budget dropped it
@@ -46,6 +46,7 @@ type Scope struct {
 	dims       []*dimension
 	configured []limit.Limit // by the user
 	account    bool          // it is one
+	of         belongs       // the zero value: no models
 	started    bool          // with these
 	shape      shape
 	rest       time.Time // when the last drain opens or opened
@@ -100,8 +101,24 @@ func (s *Scope) configure(limits []limit.Limit, o limit.ScopeOptions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.started {
-		s.configured, s.options = limits, o
+		s.configured = limits
+		s.options.Store(&o)
 	}
+}
+
+// opt is how the scope was configured beside its limits.
+func (s *Scope) opt() limit.ScopeOptions {
+	if o := s.options.Load(); o != nil {
+		return *o
+	}
+	return limit.ScopeOptions{}
+}
+
+// isOf notes which models s is of.
+func (s *Scope) isOf(of belongs) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of = of
 }
 
 // isAccount notes that limits of accounts are those of s.
@@ -129,8 +146,8 @@ func (s *Scope) start() {
 		}
 	}
 	s.publish()
-	if !s.own && s.options != (limit.ScopeOptions{}) {
-		s.ledger.SetScope(s.name, s.options)
+	if o := s.opt(); !s.own && o != (limit.ScopeOptions{}) {
+		s.ledger.SetScope(s.name, o)
 	}
 }
 

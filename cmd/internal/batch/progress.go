@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
+	"github.com/tripmeter/tripmeter/limit"
 )
 
 // summary is the figures of a run.
@@ -36,7 +37,7 @@ type summary struct {
 type progress struct {
 	w        io.Writer
 	terminal bool
-	states   func() []meter.State
+	states   func() limit.Snapshot
 
 	mu      sync.Mutex
 	sum     summary
@@ -70,7 +71,7 @@ func newProgress(w io.Writer) *progress {
 
 // start shows the state from now on: in a terminal five times a second; else
 // five times every ten seconds, and then once a minute.
-func (p *progress) start(total int64, states func() []meter.State) {
+func (p *progress) start(total int64, states func() limit.Snapshot) {
 	p.total, p.states, p.began = total, states, time.Now()
 	every := 10 * time.Second
 	if p.terminal {
@@ -297,7 +298,7 @@ func (p *progress) rates(now time.Time) (requests, tokens float64) {
 // cuts it:
 //
 //	failed 3  [#####-------] 120/300  done 14:32 (in 1m30s)  2.0/s  1.2k tok/s  429s 0  $0.12  waiting for tokens per minute
-func (p *progress) line(now time.Time, states []meter.State) string {
+func (p *progress) line(now time.Time, state limit.Snapshot) string {
 	var b strings.Builder
 	if p.sum.Failed > 0 {
 		fmt.Fprintf(&b, "failed %d  ", p.sum.Failed)
@@ -314,7 +315,7 @@ func (p *progress) line(now time.Time, states []meter.State) string {
 		fmt.Fprintf(&b, "%d done", ended)
 	}
 	requests, tokens := p.rates(now)
-	wait := p.waitsFor(now, states)
+	wait := p.waitsFor(now, state)
 	if p.total > ended && requests > 0 && !p.ending && p.held == "" {
 		left := time.Duration(float64(p.total-ended) / requests * float64(time.Second))
 		fmt.Fprintf(&b, "  done %s (in %v)", clock(now, now.Add(left)), left.Round(time.Second))
@@ -338,7 +339,7 @@ func clock(now, t time.Time) string {
 }
 
 // waitsFor says what the job waits for.
-func (p *progress) waitsFor(now time.Time, states []meter.State) string {
+func (p *progress) waitsFor(now time.Time, state limit.Snapshot) string {
 	if p.ending {
 		return fmt.Sprintf("stopping: %d answers under way", p.flying)
 	}
@@ -348,14 +349,13 @@ func (p *progress) waitsFor(now time.Time, states []meter.State) string {
 		}
 		return fmt.Sprintf("held: %s; trying", p.held)
 	}
-	waiting, inFlight := 0, 0
+	waiting, inFlight := state.Waiting, state.InFlight
 	limit, worst, owner := "", int64(-1), ""
 	var paused time.Duration
-	for _, s := range states {
-		waiting += s.Waiting
-		inFlight += s.InFlight
+	for _, s := range append(state.Scopes, state) {
 		if d := s.PausedUntil.Sub(now); !s.PausedUntil.IsZero() && d > paused {
-			paused, owner = d, s.Model
+			_, owner, _ = strings.Cut(s.Scope, "/")
+			paused = d
 		}
 		for _, l := range s.Limits {
 			// The limit that the line needs longest for.

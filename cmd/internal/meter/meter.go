@@ -5,16 +5,16 @@
 // other's limits. Where no limit is configured, each model learns its own from
 // its answers' headers. Under a limit that they share, tenants wait by weight.
 //
-// The refusal: limits of a tenant hold for all models without limits of their
-// own together, and once more for each model that has some.
+// The refusal: it decides nothing. Limits, lines, tenants and priorities are those
+// of packages transport and budget.
 package meter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,7 +39,7 @@ type Limits struct {
 type Config struct {
 	Base   http.RoundTripper
 	Limits Limits            // of all models that Models does not name, together
-	Models map[string]Limits // of each of these models
+	Models map[string]Limits // of each of these models, with * for any characters
 	// Together: Limits bound the calls of all keys together, not those of each.
 	Together bool
 	Tenants  map[string]Tenant
@@ -48,6 +48,7 @@ type Config struct {
 	Burst    time.Duration
 	InFlight int
 	MaxQueue int
+	MaxBody  int64         // read into memory to price it; 0 is the Transport's
 	MaxWait  time.Duration // in the line
 	Attempts int
 	// MaxRetryAfter is the longest wait of the server's that is slept before a
@@ -61,10 +62,8 @@ type Config struct {
 
 	// Name is what State and Seen call the budget.
 	Name string
-	// Seen, if set, counts what the calls do. Hidden keeps the state of the budget
-	// out of it, for budgets that cannot have a name.
-	Seen   *seen.Meter
-	Hidden bool
+	// Seen, if set, counts what the calls do.
+	Seen *seen.Meter
 
 	// Store, if set, makes a ledger that other processes share, by a name that is
 	// the same in all. Secret is then the key of the hash by which the keys of
@@ -102,34 +101,172 @@ type Settlement struct {
 // A Meter sends calls within their model's limits. It may be used by any
 // number of goroutines.
 type Meter struct {
-	c       Config
-	profile profile.Profile
-
-	mu     sync.Mutex
-	models map[string]*transport.Transport
-	stops  []func() // of Seen, and of the ledgers of Store
+	c     Config
+	t     *transport.Transport
+	stops []func() // of Seen, and of the ledger of Store
+	once  sync.Once
 }
 
 // New makes a Meter. The error names the field or the flag that is wrong.
 func New(c Config) (*Meter, error) {
-	m := &Meter{c: c, models: map[string]*transport.Transport{}}
+	m := &Meter{c: c}
+	var p profile.Profile
 	if c.Provider != "" {
-		p, ok := profile.ByName(c.Provider)
-		if !ok {
+		var ok bool
+		if p, ok = profile.ByName(c.Provider); !ok {
 			return nil, fmt.Errorf("provider %q is not known; there are %s", c.Provider, strings.Join(profile.Names(), ", "))
 		}
-		m.profile = p
 	}
-	// Every configured budget is made now, so that New returns its errors.
-	if _, err := m.open(""); err != nil {
+	if c.StartEmpty {
+		if p.Name == "" {
+			p = profile.Unknown()
+		}
+		p.StartEmpty = true
+	}
+	b, err := m.budget(p)
+	if err != nil {
 		return nil, err
 	}
-	for name := range c.Models {
-		if _, err := m.open(name); err != nil {
-			return nil, fmt.Errorf("limits of %s: %w", name, err)
-		}
+	if m.t, err = m.transport(b, p); err != nil {
+		return nil, err
+	}
+	if err := m.tenants(nil); err != nil {
+		return nil, err
+	}
+	if c.Seen != nil {
+		m.stops = append(m.stops, c.Seen.Watch(c.Name, m.t))
 	}
 	return m, nil
+}
+
+// Reload is a Meter with other limits and tenants over the same budget: what was
+// used, owed, learned and paused stays. Base, Hooks and what else belongs to a way to the provider are c's. ok is
+// false, and m is as before, where the budget itself must be another: another
+// provider, charge rule or capacity. m must not be used afterwards, but for calls
+// that are under way.
+func (m *Meter) Reload(c Config) (n *Meter, ok bool, err error) {
+	was := &m.c
+	before, _ := was.limits()
+	after, _ := c.limits()
+	split := (len(was.Models) > 0) != (len(c.Models) > 0) && len(before)+len(after) > 0
+	if was.Provider != c.Provider || was.Charge != c.Charge || was.Burst != c.Burst || was.Together != c.Together ||
+		was.Name != c.Name || split || c.MaxWait != was.MaxWait || (was.Store == nil) != (c.Store == nil) {
+		return nil, false, nil
+	}
+	if _, err := New(Config{Limits: c.Limits, Models: c.Models, Burst: c.Burst, Tenants: c.Tenants, Provider: c.Provider, InFlight: c.InFlight, MaxQueue: c.MaxQueue}); err != nil {
+		return nil, false, err // before anything is changed
+	}
+	b := m.t.Budget()
+	n = &Meter{c: c, stops: m.stops}
+	var p profile.Profile
+	if c.Provider != "" {
+		p, _ = profile.ByName(c.Provider)
+	}
+	if n.t, err = n.transport(b, p); err != nil {
+		return nil, false, err
+	}
+	account, models := c.limits()
+	for _, l := range before {
+		if !slices.ContainsFunc(account, func(n limit.Limit) bool { return n.Name == l.Name }) {
+			if err := b.SetLimit(limit.Limit{Name: l.Name}); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	for _, l := range account {
+		if c.Burst > 0 {
+			l.Burst = max(1, l.Rate.In(c.Burst))
+		}
+		if err := b.SetLimit(l); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := b.SetModels(models); err != nil {
+		return nil, false, err
+	}
+	if err := b.SetRoot(c.InFlight, c.MaxQueue); err != nil {
+		return nil, false, err
+	}
+	if err := n.tenants(was.Tenants); err != nil {
+		return nil, false, err
+	}
+	return n, true, nil
+}
+
+// transport makes the way to a budget.
+func (m *Meter) transport(b *budget.Budget, p profile.Profile) (*transport.Transport, error) {
+	o := transport.Options{
+		Base: m.c.Base, Provider: p, Budget: b, Attempts: m.c.Attempts, MaxBody: m.c.MaxBody,
+		Retry:          retry.Options{MaxRetryAfter: m.c.MaxRetryAfter},
+		StopSDKRetries: m.c.StopSDKRetries,
+		Trace:          m.trace(m.c.Hooks),
+	}
+	if m.c.Charge != "" {
+		c, err := estimate.ParseCharge(m.c.Charge)
+		if err != nil {
+			return nil, err
+		}
+		o.Charge = &c
+	}
+	if m.c.Together {
+		o.Account = func(*http.Request) string { return "all" }
+	}
+	return transport.New(o)
+}
+
+// budget makes the budget, in this process or in the store.
+func (m *Meter) budget(p profile.Profile) (*budget.Budget, error) {
+	c := &m.c
+	o := budget.Options{Burst: c.Burst, Profile: p, Secret: c.Secret}
+	o.Limits, o.Models = c.limits()
+	if c.Store == nil {
+		o.MaxInFlight, o.MaxQueue, o.MaxWait = c.InFlight, c.MaxQueue, c.MaxWait
+		return budget.New(o)
+	}
+	l, err := c.Store(c.Name, limit.Options{MaxInFlight: c.InFlight, MaxQueue: c.MaxQueue, MaxWait: c.MaxWait})
+	if err != nil {
+		return nil, err
+	}
+	o.Ledger = l
+	b, err := budget.New(o)
+	if c, ok := l.(io.Closer); ok {
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		m.stops = append(m.stops, func() { c.Close() })
+	}
+	return b, err
+}
+
+// limits are those of an account, and those of its models. Where models have
+// limits of their own, those of the account are of all others together: a
+// provider that limits models apart does not take one from the other.
+func (c *Config) limits() (account []limit.Limit, models []budget.Model) {
+	account = c.Limits.limits()
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		models = append(models, budget.Model{Names: []string{name}, Limits: c.Models[name].limits()})
+	}
+	if len(models) > 0 && len(account) > 0 {
+		models = append(models, budget.Model{Names: []string{"*"}, Limits: account, Shared: true})
+		account = nil
+	}
+	return account, models
+}
+
+// tenants tells the budget of them, and of those that are there no more.
+func (m *Meter) tenants(old map[string]Tenant) error {
+	for name, t := range m.c.Tenants {
+		if err := m.t.SetTenant(name, transport.TenantOptions{Weight: t.Weight, Limits: t.Limits.limits()}); err != nil {
+			return err
+		}
+	}
+	for name := range old {
+		if _, still := m.c.Tenants[name]; !still {
+			m.t.RemoveTenant(name)
+		}
+	}
+	return nil
 }
 
 // ModelOf is the model that a request's body or path names, "" if neither does.
@@ -155,122 +292,7 @@ func modelOf(ctx context.Context) string {
 }
 
 // RoundTrip sends r within the limits of its model.
-func (m *Meter) RoundTrip(r *http.Request) (*http.Response, error) {
-	t, err := m.open(m.scope(modelOf(r.Context())))
-	if err != nil {
-		return nil, err
-	}
-	return t.RoundTrip(r)
-}
-
-// scope is whose budget a model takes from: its own if it has limits of its
-// own, else the common one, "", in which each model still learns its own.
-func (m *Meter) scope(model string) string {
-	if _, own := m.c.Models[model]; own {
-		return model
-	}
-	return ""
-}
-
-func (m *Meter) open(scope string) (*transport.Transport, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if t := m.models[scope]; t != nil {
-		return t, nil
-	}
-	limits, own := m.c.Models[scope]
-	if !own {
-		limits = m.c.Limits
-	}
-	var charge *estimate.Charge
-	if m.c.Charge != "" {
-		c, err := estimate.ParseCharge(m.c.Charge)
-		if err != nil {
-			return nil, err
-		}
-		charge = &c
-	}
-	p := m.profile
-	if m.c.StartEmpty {
-		if p.Name == "" {
-			p = profile.Unknown()
-		}
-		p.StartEmpty = true
-	}
-	b, err := m.budget(scope, limits, p)
-	if err != nil {
-		return nil, err
-	}
-	h := m.c.Hooks
-	t, err := transport.New(transport.Options{
-		Base: m.c.Base, Provider: p, Charge: charge, Budget: b, Attempts: m.c.Attempts,
-		Retry:          retry.Options{MaxRetryAfter: m.c.MaxRetryAfter},
-		StopSDKRetries: m.c.StopSDKRetries,
-		Trace:          m.trace(h),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if m.c.Seen != nil && !m.c.Hidden {
-		m.stops = append(m.stops, m.c.Seen.Watch(m.name(scope), t))
-	}
-	m.models[scope] = t
-	return t, nil
-}
-
-// budget makes a budget whose line knows tenants.
-func (m *Meter) budget(scope string, l Limits, p profile.Profile) (*budget.Budget, error) {
-	limits := l.limits()
-	o := limit.Options{MaxInFlight: m.c.InFlight, MaxQueue: m.c.MaxQueue, MaxWait: m.c.MaxWait}
-	if m.c.Together {
-		for i := range limits {
-			limits[i].Burst = m.burst(limits[i], p)
-			limits[i].Largest = limits[i].Rate.N
-			if m.c.Burst > 0 {
-				limits[i].Largest = 0
-			}
-		}
-		o.Limits, limits = limits, nil
-	}
-	line, err := m.line(scope, o)
-	if err != nil {
-		return nil, err
-	}
-	for name, t := range m.c.Tenants {
-		if err := line.SetScope(name, limit.ScopeOptions{Weight: t.Weight}); err != nil {
-			return nil, fmt.Errorf("tenant %s: %w", name, err)
-		}
-		for _, x := range t.Limits.limits() {
-			if err := line.SetScopeLimit(name, x); err != nil {
-				return nil, fmt.Errorf("tenant %s: %w", name, err)
-			}
-		}
-	}
-	return budget.New(budget.Options{Limits: limits, Burst: m.c.Burst, Profile: p, Ledger: ledger{line}, Secret: m.c.Secret})
-}
-
-// line makes the ledger of a budget: in this process, or in the store.
-func (m *Meter) line(scope string, o limit.Options) (limit.Ledger, error) {
-	if m.c.Store == nil {
-		return limit.New(o)
-	}
-	l, err := m.c.Store(m.name(scope), o)
-	if err != nil {
-		return nil, err
-	}
-	if c, ok := l.(io.Closer); ok {
-		m.stops = append(m.stops, func() { c.Close() })
-	}
-	return l, nil
-}
-
-// name is what people and stores call the budget of a scope.
-func (m *Meter) name(scope string) string {
-	if scope == "" {
-		return m.c.Name
-	}
-	return m.c.Name + "/" + scope
-}
+func (m *Meter) RoundTrip(r *http.Request) (*http.Response, error) { return m.t.RoundTrip(r) }
 
 // trace is the hooks, and those that count.
 func (m *Meter) trace(h Hooks) transport.Trace {
@@ -280,32 +302,20 @@ func (m *Meter) trace(h Hooks) transport.Trace {
 	return seen.Join(h.trace(), m.c.Seen.Trace(m.c.Name))
 }
 
-// Close takes the budgets out of Seen and gives their places in a store back.
-// Calls that are under way end as they would.
+// Close takes the budget out of Seen and gives its places in a store back. Calls
+// that are under way end as they would.
 func (m *Meter) Close() {
-	m.mu.Lock()
-	stops := m.stops
-	m.stops = nil
-	m.mu.Unlock()
-	for _, stop := range stops {
-		stop()
-	}
+	m.once.Do(func() {
+		for _, stop := range m.stops {
+			stop()
+		}
+	})
 }
 
 // TenantOf is the tenant of a request, for people.
 func TenantOf(r *http.Request) string {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return c.tenant
-}
-
-// burst is the capacity of a limit that bounds all keys together, as a budget
-// gives it to a limit of one.
-func (m *Meter) burst(l limit.Limit, p profile.Profile) int64 {
-	d := cmp.Or(m.c.Burst, p.TokenBurst, 10*time.Second)
-	if l.Unit == limit.Requests {
-		d = cmp.Or(m.c.Burst, p.RequestBurst, time.Second)
-	}
-	return max(1, l.Rate.In(d))
 }
 
 // limits are l as limits a minute.
@@ -321,31 +331,20 @@ func (l Limits) limits() (out []limit.Limit) {
 	return out
 }
 
-// ledger gives each call the tenant and the class of its context.
-type ledger struct{ limit.Ledger }
-
-// Admit is that of the Ledger, for the tenant of ctx.
-func (l ledger) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
-	if c, ok := ctx.Value(callerKey{}).(caller); ok {
-		a.Tenant = c.tenant
-		if c.batch {
-			a.Class = limit.Batch
-		}
-	}
-	return l.Ledger.Admit(ctx, a)
-}
-
 type callerKey struct{}
 
-type caller struct {
-	tenant string
-	batch  bool
-}
+type caller struct{ tenant string }
 
 // WithCaller tells the Meter for whom a request is made, and whether others go
 // first.
 func WithCaller(ctx context.Context, tenant string, batch bool) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller{tenant, batch})
+	if tenant != "" {
+		ctx = transport.WithTenant(context.WithValue(ctx, callerKey{}, caller{tenant}), tenant)
+	}
+	if batch {
+		ctx = transport.WithClass(ctx, limit.Batch)
+	}
+	return ctx
 }
 
 func (h Hooks) trace() transport.Trace {
@@ -375,40 +374,15 @@ func (h Hooks) trace() transport.Trace {
 	return t
 }
 
-// A State is one budget now. Its Limits are those of all its scopes, and
-// PausedUntil is the last of theirs.
-type State struct {
-	Model string // "" is the common one
-	limit.Snapshot
-}
-
-// State is every budget now, the common one first, then by name.
-func (m *Meter) State() []State {
-	m.mu.Lock()
-	budgets := make(map[string]*transport.Transport, len(m.models))
-	for name, t := range m.models {
-		budgets[name] = t
-	}
-	m.mu.Unlock()
-	var out []State
-	for name, t := range budgets {
-		s := State{name, t.Snapshot()}
-		for _, in := range s.Scopes {
-			s.Limits = append(s.Limits, in.Limits...)
-			if in.PausedUntil.After(s.PausedUntil) {
-				s.PausedUntil = in.PausedUntil
-			}
-		}
-		out = append(out, s)
-	}
-	slices.SortFunc(out, func(a, b State) int { return strings.Compare(a.Model, b.Model) })
-	return out
-}
+// State is the budget now: what all share, and in it the accounts, models and
+// tenants.
+func (m *Meter) State() limit.Snapshot { return m.t.Snapshot() }
 
 // Idle reports whether nothing is under way, owed or paused, and every limit is
 // full: a Meter made anew would be the same.
 func (m *Meter) Idle() bool {
-	for _, s := range m.State() {
+	all := m.State()
+	for _, s := range append(all.Scopes, all) {
 		if s.InFlight+s.Waiting > 0 || !s.PausedUntil.IsZero() {
 			return false
 		}
@@ -422,12 +396,7 @@ func (m *Meter) Idle() bool {
 }
 
 // CloseIdleConnections closes the idle connections of the base.
-func (m *Meter) CloseIdleConnections() {
-	m.mu.Lock()
-	t := m.models[""]
-	m.mu.Unlock()
-	t.CloseIdleConnections()
-}
+func (m *Meter) CloseIdleConnections() { m.t.CloseIdleConnections() }
 
 // A Refusal is why a call was not sent at all.
 type Refusal struct {

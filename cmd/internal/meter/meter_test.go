@@ -34,13 +34,20 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for _, s := range m.State() {
-		fmt.Printf("budget of %q\n", s.Model)
+	r, _ := http.NewRequest("POST", "http://box/v1/chat/completions", strings.NewReader(fmt.Sprintf(body, "small")))
+	resp, err := m.RoundTrip(r)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resp.Body.Close()
+	for _, s := range m.State().Scopes {
+		fmt.Println(s.Scope)
 	}
 	fmt.Println(ModelOf([]byte(`{"model":"small"}`), "/v1/chat/completions"))
 	// Output:
-	// budget of ""
-	// budget of "small"
+	// box
+	// box/small
 	// small
 }
 
@@ -65,8 +72,12 @@ func TestModels(t *testing.T) {
 				t.Errorf("%s at %v, want %v: %v", c.model, time.Since(start), c.at, err)
 			}
 		}
-		if n := len(m.State()); n != 2 {
-			t.Errorf("%d budgets", n)
+		if m.Idle() {
+			t.Error("it is idle")
+		}
+		time.Sleep(time.Hour)
+		if !m.Idle() {
+			t.Error("after an hour it is not idle")
 		}
 	})
 }

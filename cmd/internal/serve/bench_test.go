@@ -49,7 +49,11 @@ func BenchmarkStreams(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	handlers := []http.Handler{bare, newGateway(c, base, log.New(io.Discard, "", 0))}
+	g, err := newGateway(c, base, log.New(io.Discard, "", 0), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	handlers := []http.Handler{bare, g}
 	var urls []string
 	for _, h := range handlers {
 		s := httptest.NewServer(h)

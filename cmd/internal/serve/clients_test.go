@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/tripmeter/tripmeter/providertest"
 )
@@ -27,25 +29,22 @@ type tally struct {
 }
 
 // node installs the official SDKs for Node, once for each package-lock.json, in
-// the user's cache. It returns the folder, "" if there is no Node; in CI there
-// must be one.
+// the user's cache, and returns the folder. Without Node the test fails: what was
+// not tested must not look as if it had passed.
 func node(t *testing.T) (dir string) {
 	t.Helper()
-	missing := func(what string, err error) string {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s: %v", what, err)
-		}
-		t.Logf("NOT TESTED: %s: %v. Install Node.js 20 or later and npm to test the official SDKs.", what, err)
-		return ""
+	missing := func(what string, err error) {
+		t.Helper()
+		t.Fatalf("%s: %v. Install Node.js 20 or later and npm: the official SDKs are tested with them.", what, err)
 	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return missing(program+" is not installed", err)
+			missing(program+" is not installed", err)
 		}
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return missing("there is no cache folder", err)
+		missing("there is no cache folder", err)
 	}
 	lock, err := os.ReadFile("testdata/node/package-lock.json")
 	if err != nil {
@@ -54,7 +53,7 @@ func node(t *testing.T) (dir string) {
 	sum := sha256.Sum256(lock)
 	dir = filepath.Join(cache, "tripmeter-sdks-"+hex.EncodeToString(sum[:8]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return missing("the cache folder", err)
+		missing("the cache folder", err)
 	}
 	for _, name := range []string{"package.json", "package-lock.json", "client.mjs"} {
 		b, err := os.ReadFile(filepath.Join("testdata/node", name))
@@ -71,7 +70,7 @@ func node(t *testing.T) (dir string) {
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return missing("npm ci", fmt.Errorf("%w: %s", err, out))
+		missing("npm ci", fmt.Errorf("%w: %s", err, out))
 	}
 	return dir
 }
@@ -98,10 +97,7 @@ func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s t
 // allows. They see no refusal, and the quota is used.
 func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 	dir := node(t)
-	if dir == "" {
-		return
-	}
-	const rpm, workers, each = 3600, 4, 120
+	const rpm, workers, each = 2400, 4, 120
 	p, up := provider(t, providertest.Options{
 		Limits: providertest.Limits{RPM: rpm}, Capacity: time.Second, Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY"),
 	})
@@ -117,19 +113,23 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 			t.Errorf("worker %d saw %+v", i, s)
 		}
 	}
-	var first, last time.Duration
+	// The share of the quota is measured while all workers ask for more than it:
+	// from the hundredth call on, when the burst is spent and Node is warm. A
+	// machine that stalls for less than the capacity loses nothing, since the calls
+	// that are late go at once when it goes on. So the highest share up to a call of
+	// the last quarter counts, and not the one up to a call that was late itself.
+	var came []time.Duration
 	for _, e := range p.Ledger() {
-		if first == 0 {
-			first = e.Since
-		}
-		last = e.Since
+		came = append(came, e.Since)
 	}
-	allowed := float64(rpm)/60*(last-first).Seconds() + float64(rpm)/60 // and the burst
-	used := workers * each / allowed
-	t.Logf("%d calls in %v: %.3f of the quota", workers*each, last-first, used)
-	// The share depends on how much of the machine Node gets; half would show a
-	// gateway that idles.
-	if p.Stats().Refused > workers*each/20 || used < 0.5 {
+	slices.Sort(came)
+	const from = 100
+	used := 0.0
+	for i := len(came) * 3 / 4; i < len(came); i++ {
+		used = max(used, float64(i-from)*60/(rpm*(came[i]-came[from]).Seconds()))
+	}
+	t.Logf("%d calls in %v: %.3f of the quota", len(came), came[len(came)-1]-came[0], used)
+	if p.Stats().Refused > workers*each/20 || used < 0.98 {
 		t.Errorf("%d refused by the provider, %.3f of the quota used", p.Stats().Refused, used)
 	}
 }
@@ -137,9 +137,6 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 // Anthropic's SDK for Node, streams and whole answers.
 func TestAnthropicSDK(t *testing.T) {
 	dir := node(t)
-	if dir == "" {
-		return
-	}
 	_, up := provider(t, providertest.Options{Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY")})
 	_, url, _ := open(t, plain+"key_env = \"PROVIDER_KEY\"\nprovider = \"anthropic\"\nrpm = 60000\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", up)
 	if s := runNode(t, dir, "anthropic", url, 10, 4); s.Answered != 5 || s.Streamed != 5 || s.Refused != 0 || len(s.Failed) != 0 || s.Text != 10*40 {
@@ -166,9 +163,7 @@ func TestSDKRetriesAreSwitchedOff(t *testing.T) {
 	if err := ask(); !errors.As(err, &refused) || refused.StatusCode != 429 || !strings.Contains(refused.RawJSON(), "gateway_wait_too_long") {
 		t.Errorf("the second call: %v", err)
 	}
-	g.stats.mu.Lock()
-	denied := g.stats.counts[`tripmeter_gateway_denied_total{code="gateway_wait_too_long"}`]
-	g.stats.mu.Unlock()
+	denied := testutil.ToFloat64(g.stats.denied.WithLabelValues("gateway_wait_too_long"))
 	if denied != 1 || p.Stats().Requests != 1 {
 		t.Errorf("%v calls came and were refused, %d reached the provider", denied, p.Stats().Requests)
 	}
@@ -198,11 +193,7 @@ func TestOpenAIGo(t *testing.T) {
 func TestCurl(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Logf("NOT TESTED: %v. Install curl.", err)
-		return
+		t.Fatalf("%v. Install curl: the gateway is tested with it.", err)
 	}
 	p, up := provider(t, providertest.Options{Output: providertest.Constant(10)})
 	_, url, _ := open(t, plain, up)

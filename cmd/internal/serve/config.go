@@ -74,7 +74,8 @@ type Upstream struct {
 	TPM       int64  `toml:"tpm"`
 	InputTPM  int64  `toml:"input_tpm"`
 	OutputTPM int64  `toml:"output_tpm"`
-	// InFlight is how many calls may be under way, Queue how many may wait.
+	// InFlight is how many calls may be under way, Queue how many may wait, of all
+	// keys together.
 	InFlight int `toml:"in_flight"`
 	Queue    int `toml:"queue"`
 	// Burst is the capacity of the limits, as a time of their rate.
@@ -91,6 +92,7 @@ type Upstream struct {
 	base    *url.URL
 	key     string
 	tenants map[string]meter.Tenant
+	maxBody int64 // Config.MaxBody
 }
 
 // modelRate is the limits of one model.
@@ -218,7 +220,7 @@ func (c *Config) check(env func(string) string) error {
 	}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
-		u.tenants = tenants
+		u.tenants, u.maxBody = tenants, int64(c.MaxBody)
 		if u.Name == "" || names[u.Name] {
 			return fmt.Errorf("upstream %d: name %q must be set and be its own", i+1, u.Name)
 		}
@@ -319,14 +321,15 @@ func notNegative(limits ...int64) error {
 	return nil
 }
 
-// meter is the part of an upstream that its budget depends on.
+// meter is the part of an upstream that its budget depends on. The longest wait is
+// not: each call brings its own as a deadline.
 func (u *Upstream) meter() meter.Config {
 	c := meter.Config{
 		Limits:   meter.Limits{RPM: u.RPM, TPM: u.TPM, InputTPM: u.InputTPM, OutputTPM: u.OutputTPM},
 		Models:   map[string]meter.Limits{},
 		Together: u.Budget == "upstream" && u.key == "", Tenants: u.tenants,
 		Provider: u.Provider, Charge: u.Charge, Burst: time.Duration(u.Burst), InFlight: u.InFlight, MaxQueue: u.Queue,
-		MaxWait: time.Duration(u.MaxWait), Attempts: u.Attempts, StopSDKRetries: !u.SDKRetries,
+		Attempts: u.Attempts, StopSDKRetries: !u.SDKRetries,
 	}
 	for model, l := range u.Limits {
 		c.Models[model] = meter.Limits(l)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"net/http/httputil"
 	"os"
 	"path"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +33,6 @@ type gateway struct {
 	stats *stats
 	seen  *seen.Meter // of all calls, for the page
 	store *store      // shared budgets; nil: they are in this process
-	salt  [32]byte    // of the hashes by which keys are told apart
 
 	now atomic.Pointer[table]
 }
@@ -53,19 +50,13 @@ type upstream struct {
 	g     *gateway
 	proxy *httputil.ReverseProxy
 
-	mu     sync.Mutex
-	meters map[string]*meter.Meter // by hash of the key; "" is common
-	fresh  bool                    // a budget may begin full: no other has spent it
+	m *meter.Meter
 }
 
-// maxKeys is how many keys that pass through have budgets of their own.
-const maxKeys = 1024
-
-func newGateway(c *Config, base http.RoundTripper, logger *log.Logger) *gateway {
-	g := &gateway{base: base, log: logger, stats: newStats(), seen: seen.New(seen.Options{Tenant: meter.TenantOf})}
-	rand.Read(g.salt[:])
-	g.load(c)
-	return g
+func newGateway(c *Config, base http.RoundTripper, logger *log.Logger, shared *store) (*gateway, error) {
+	g := &gateway{base: base, log: logger, seen: seen.New(seen.Options{Tenant: meter.TenantOf}), store: shared}
+	g.stats = newStats(g.seen)
+	return g, g.load(c)
 }
 
 // baseTransport is how providers are reached. It asks for no compression that
@@ -78,29 +69,39 @@ func baseTransport() *http.Transport {
 	return t
 }
 
-// load puts a configuration to work. An upstream whose budget is as before
-// keeps it; a changed one begins empty, so that no reload makes credit.
-func (g *gateway) load(c *Config) {
+// load puts a configuration to work. An upstream keeps its budget: other limits
+// and tenants hold for it from now on, and what was used, owed and paused stays.
+// One whose provider, charge rule, capacity or kind of budget is another begins
+// empty, so that no reload makes credit.
+func (g *gateway) load(c *Config) error {
 	old := g.now.Load()
 	t := &table{c: c, tenants: map[[sha256.Size]byte]*Tenant{}}
 	for i := range c.Tenants {
 		t.tenants[c.Tenants[i].hash] = &c.Tenants[i]
 	}
+	kept := map[*upstream]bool{}
 	for i := range c.Upstreams {
-		u := &upstream{Upstream: &c.Upstreams[i], g: g, meters: map[string]*meter.Meter{}, fresh: true}
+		u := &upstream{Upstream: &c.Upstreams[i], g: g}
+		mc := u.config()
 		if old != nil {
 			for _, was := range old.upstreams {
 				if was.Name != u.Name || was.base.Host != u.base.Host {
 					continue
 				}
-				u.fresh = false
-				if reflect.DeepEqual(was.meter(), u.meter()) && was.Budget == u.Budget {
-					was.mu.Lock()
-					u.meters, u.fresh = was.meters, was.fresh
-					was.mu.Unlock()
-				} else {
-					was.retire()
+				mc.StartEmpty = g.store == nil // else the credit is the store's
+				m, ok, err := was.m.Reload(mc)
+				if err != nil {
+					return fmt.Errorf("upstream %s: %w", u.Name, err)
 				}
+				if ok {
+					u.m, kept[was] = m, true
+				}
+			}
+		}
+		if u.m == nil {
+			var err error
+			if u.m, err = meter.New(mc); err != nil {
+				return fmt.Errorf("upstream %s: %w", u.Name, err)
 			}
 		}
 		u.proxy = &httputil.ReverseProxy{
@@ -112,6 +113,14 @@ func (g *gateway) load(c *Config) {
 	// The longest path first; of equal ones the order of the file.
 	slices.SortStableFunc(t.upstreams, func(a, b *upstream) int { return len(b.Path) - len(a.Path) })
 	g.now.Store(t)
+	if old != nil {
+		for _, was := range old.upstreams {
+			if !kept[was] { // its calls have time to end
+				time.AfterFunc(time.Hour, was.m.Close)
+			}
+		}
+	}
+	return nil
 }
 
 // buffers are what answers are copied through.
@@ -124,10 +133,10 @@ func (buffers) Put(b []byte) { pool.Put(&b) }
 
 // call is what the gateway knows of one call. It is in the call's context.
 type call struct {
-	model, key string // key: hash, "" if the key is held here
-	wait       time.Duration
-	line       *inLine
-	anthropic  bool
+	model     string
+	wait      time.Duration
+	line      *inLine
+	anthropic bool
 }
 
 type callKey struct{}
@@ -177,17 +186,11 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.deny(w, c, http.StatusNotFound, "no_upstream", "tripmeter: no upstream of this gateway has this path and model")
 		return
 	}
-	if u.key == "" && u.Budget == "key" && token != "" && g.store == nil {
-		h := sha256.New()
-		h.Write(g.salt[:])
-		h.Write([]byte(token))
-		c.key = string(h.Sum(nil)[:16])
-	}
 	c.wait = time.Duration(u.MaxWait)
 	if d, ok := bearable(r.Header); ok {
 		c.wait = min(c.wait, d)
 	}
-	ctx := context.WithValue(meter.WithModel(r.Context(), c.model), callKey{}, c)
+	ctx := context.WithValue(r.Context(), callKey{}, c)
 	batch, name := strings.EqualFold(r.Header.Get(PriorityHeader), "batch"), ""
 	if tenant != nil {
 		batch, name = batch || tenant.Priority == "batch", tenant.Name
@@ -286,78 +289,21 @@ func (u *upstream) rewrite(p *httputil.ProxyRequest) {
 
 // RoundTrip sends a call within the limits of its budget.
 func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := callOf(r)
-	m, err := u.budget(c.key)
-	if err != nil {
-		return nil, err
-	}
-	u.g.stats.begin(u.Name)
-	resp, err := m.RoundTrip(r)
-	status := 0
-	if err == nil {
-		status = resp.StatusCode
-	}
-	u.g.stats.end(u.Name, status, err)
+	resp, err := u.m.RoundTrip(r)
+	u.g.stats.answered(u.Name, resp, err)
 	return resp, err
 }
 
-// budget is that of a key.
-func (u *upstream) budget(key string) (*meter.Meter, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if m := u.meters[key]; m != nil {
-		return m, nil
-	}
-	if len(u.meters) >= maxKeys && !u.forget() {
-		key = "" // the common one
-		if m := u.meters[key]; m != nil {
-			return m, nil
-		}
-	}
+// config is how the budget is made, and the way to the provider.
+func (u *upstream) config() meter.Config {
 	c := u.meter()
-	c.Base, c.StartEmpty, c.MaxRetryAfter = u.g.base, !u.fresh, time.Duration(u.MaxWait)
-	name := u.Name
-	c.Name, c.Seen, c.Hidden = name, u.g.seen, key != ""
+	c.Base, c.MaxRetryAfter, c.MaxBody = u.g.base, time.Duration(u.MaxWait), u.maxBody
+	c.Name, c.Seen = u.Name, u.g.seen
 	if s := u.g.store; s != nil {
-		c.StartEmpty = false // the credit is the store's, and stays as it is
 		c.Store, c.Secret = s.ledger, s.secret(u.key)
 	}
-	c.Hooks = meter.Hooks{
-		Granted: func(r *http.Request, wait time.Duration) {
-			callOf(r).line.granted()
-			u.g.stats.waited(name, wait)
-		},
-		Answered: func(_ *http.Request, status int, _ error) { u.g.stats.attempt(name, status) },
-		Settled:  func(s meter.Settlement) { u.g.stats.settled(name, s.Input, s.Output) },
-	}
-	m, err := meter.New(c)
-	if err == nil {
-		u.meters[key] = m
-	}
-	return m, err
-}
-
-// retire closes the budgets of an upstream that a reload has changed, when the
-// calls that use them have had time to end.
-func (u *upstream) retire() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, m := range u.meters {
-		time.AfterFunc(time.Hour, m.Close)
-	}
-}
-
-// forget drops a budget that is full and idle: it comes back as it was. It
-// reports whether there was one.
-func (u *upstream) forget() bool {
-	for key, m := range u.meters {
-		if key != "" && m.Idle() {
-			m.Close()
-			delete(u.meters, key)
-			return true
-		}
-	}
-	return false
+	c.Hooks = meter.Hooks{Granted: func(r *http.Request, _ time.Duration) { callOf(r).line.granted() }}
+	return c
 }
 
 // refuse answers a call that was not passed on, or whose provider did not
@@ -408,7 +354,7 @@ func safe(err error) string {
 
 // deny answers with an error in the shape of the client's API.
 func (g *gateway) deny(w http.ResponseWriter, c *call, status int, code, message string) {
-	g.stats.denied(code)
+	g.stats.refused(code)
 	var v any
 	if c.anthropic {
 		kind := map[int]string{401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error"}[status]

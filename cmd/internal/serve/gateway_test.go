@@ -38,7 +38,9 @@ func open(t testing.TB, config, upstream string) (g *gateway, url string, logged
 	}
 	logged = &bytes.Buffer{}
 	base := baseTransport()
-	g = newGateway(c, base, log.New(logged, "", 0))
+	if g, err = newGateway(c, base, log.New(logged, "", 0), nil); err != nil {
+		t.Fatal(err)
+	}
 	s := httptest.NewServer(g)
 	t.Cleanup(func() { s.Close(); base.CloseIdleConnections() })
 	return g, s.URL, logged
@@ -193,14 +195,7 @@ func TestClientLeaves(t *testing.T) {
 	resp.Body.Close()
 	eventually(t, "the provider saw the client leave", func() bool { return p.Stats().Gone == 1 })
 	eventually(t, "the place in flight came back", func() bool {
-		for _, m := range g.now.Load().upstreams[0].meters {
-			for _, s := range m.State() {
-				if s.InFlight != 0 {
-					return false
-				}
-			}
-		}
-		return true
+		return g.now.Load().upstreams[0].m.State().InFlight == 0
 	})
 }
 
@@ -423,7 +418,9 @@ func TestReloadMakesNoCredit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.load(c)
+		if err := g.load(c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	send()
 	reload(config + "# the same\n")

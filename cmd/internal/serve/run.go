@@ -62,14 +62,20 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stder
 	}
 	base := baseTransport()
 	defer base.CloseIdleConnections()
-	s := &server{g: newGateway(c, base, logger), log: logger}
+	var shared *store
 	if c.redis != "" {
-		if s.g.store, err = openStore(c, logger); err != nil {
+		if shared, err = openStore(c, logger); err != nil {
 			fmt.Fprintln(stderr, "serve:", err)
 			return ExitUsage
 		}
-		defer s.g.store.Close()
+		defer shared.Close()
 	}
+	g, err := newGateway(c, base, logger, shared)
+	if err != nil {
+		fmt.Fprintln(stderr, "serve:", err)
+		return ExitUsage
+	}
+	s := &server{g: g, log: logger}
 	return s.run(c, signals, func() (*Config, error) { return load(*name, env) })
 }
 
@@ -129,11 +135,13 @@ func (s *server) run(c *Config, signals <-chan os.Signal, reload func() (*Config
 				return s.drain(main, s.g.now.Load().c.Drain.or(10*time.Minute), signals)
 			}
 			next, err := reload()
+			if err == nil {
+				err = s.g.load(next)
+			}
 			switch {
 			case err != nil:
 				s.log.Printf("not reloaded: %v", err)
 			default:
-				s.g.load(next)
 				s.log.Printf("reloaded: %d upstreams, %d tenants", len(next.Upstreams), len(next.Tenants))
 				if next.Listen != c.Listen || next.Admin != c.Admin || next.MaxHeader != c.MaxHeader || next.redis != c.redis {
 					s.log.Print("listen, admin, max_header and redis_env need a restart")
@@ -182,9 +190,6 @@ func (s *server) admin() http.Handler {
 		io.WriteString(w, "ready\n")
 	})
 	mux.Handle("/debug/tripmeter/", debug.Handler(s.g.seen, debug.Options{}))
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		s.g.stats.write(w, s.g.now.Load())
-	})
+	mux.Handle("GET /metrics", s.g.stats.handler())
 	return mux
 }

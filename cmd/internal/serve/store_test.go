@@ -3,10 +3,15 @@ package serve
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,24 +21,85 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
+// redisServer starts a store, and returns its address.
+func redisServer(t *testing.T) string {
+	t.Helper()
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatalf("%v. Install redis-server: shared budgets are tested with it.", err)
+	}
+	address := port(t)
+	_, number, _ := strings.Cut(address, ":")
+	cmd := exec.Command(program, "--port", number, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	eventually(t, "the store answers", func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return address
+}
+
+// Over a store too a wait that the client cannot bear is refused at once, with the
+// time after which the call could have gone; and a second gateway knows of it.
+func TestEarlyRefusalOverAStore(t *testing.T) {
+	address := redisServer(t)
+	env := func(name string) string {
+		if name == "REDIS" {
+			return "redis://" + address + "/0"
+		}
+		return secrets1(name)
+	}
+	p, up := provider(t, providertest.Options{})
+	c, err := Parse([]byte("redis_env = \"REDIS\"\n"+strings.Replace(plain, "URL", up, 1)+"key_env = \"PROVIDER_KEY\"\nrpm = 1\nburst = \"1m\"\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := log.New(io.Discard, "", 0)
+	var urls []string
+	for range 2 {
+		s, err := openStore(c, logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := baseTransport()
+		g, err := newGateway(c, base, logger, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(g)
+		t.Cleanup(func() {
+			server.Close()
+			g.now.Load().upstreams[0].m.Close()
+			base.CloseIdleConnections()
+			s.Close()
+		})
+		urls = append(urls, server.URL+"/v1/chat/completions")
+	}
+	if a := post(t, urls[0], chat); a.status != 200 {
+		t.Fatal(a)
+	}
+	for i, url := range urls {
+		a := post(t, url, chat, MaxWaitHeader, "20")
+		after, _ := strconv.Atoi(a.header.Get("Retry-After"))
+		if a.status != 429 || !strings.Contains(a.body, "gateway_wait_too_long") || after < 30 || after > 60 {
+			t.Errorf("gateway %d: %+v", i, a)
+		}
+	}
+	if n := p.Stats().Requests; n != 1 {
+		t.Errorf("%d calls reached the provider", n)
+	}
+}
+
 // Two gateways on one store ask for three times what the provider allows: they
 // share the limit, and nobody is refused.
 func TestGatewaysShareAStore(t *testing.T) {
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Logf("NOT TESTED: %v. Install redis-server.", err)
-		return
-	}
-	address := port(t)
-	redis := exec.Command(program, "--port", address[strings.LastIndex(address, ":")+1:], "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := redis.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { redis.Process.Kill(); redis.Wait() }()
-
+	address := redisServer(t)
 	const rpm = 1200
 	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 2 * time.Second})
 	env := func(name string) string {
@@ -53,9 +119,6 @@ func TestGatewaysShareAStore(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the store answers", func() bool {
-			return exec.Command("redis-cli", "-p", address[strings.LastIndex(address, ":")+1:], "ping").Run() == nil
-		})
 		stop := make(chan os.Signal, 1)
 		signals = append(signals, stop)
 		go func() { codes <- Run([]string{"-config", name}, env, stop, &logged) }()
