@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -22,6 +23,9 @@ type Shape struct {
 	Load     Load
 	N        int // calls
 	Bars     Bars
+
+	// Missed says why a row is not held to its bars: it does not meet them yet.
+	Missed string
 }
 
 // Bars are the goals of a shape. A zero bar is not asked, but for Refused.
@@ -178,4 +182,31 @@ func preset(name string) providertest.Options {
 		return p.Options(providertest.Limits{RPD: 14_400, TPM: shapeLimits.TPM})
 	}
 	return p.Options(shapeLimits)
+}
+
+// judge is what a row misses of the bars, or nil.
+func (b Bars) judge(r Row) error {
+	var missed []error
+	miss := func(what string, is, want any) {
+		missed = append(missed, fmt.Errorf("%s is %v; the bar is %v", what, is, want))
+	}
+	if r.OfIdeal < b.OfIdeal {
+		miss("share of the ideal throughput", r.OfIdeal, b.OfIdeal)
+	}
+	if r.Used < b.Used {
+		miss("share of the quota used", r.Used, b.Used)
+	}
+	if 1000*r.Refused > b.Refused {
+		miss("429s for 1,000 calls", 1000*r.Refused, b.Refused)
+	}
+	if w := Quantile(r.Waits, .5); b.P50 > 0 && w > b.P50 {
+		miss("median added wait", w, b.P50)
+	}
+	if w := Quantile(r.Waits, .99); b.P99 > 0 && w > b.P99 {
+		miss("p99 of the added wait", w, b.P99)
+	}
+	if r.Failed > 0 {
+		miss("failed calls", r.Failed, 0)
+	}
+	return errors.Join(missed...)
 }

