@@ -329,33 +329,6 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// FuzzDuration compares the strict reader with time.ParseDuration, which is
-// wider (signs, any order of units) but must agree where both accept.
-func FuzzDuration(f *testing.F) {
-	for _, s := range []string{"17m31.056s", "644ms", "1h0m0s", "0.0000000001s", "5s5s", "48.939935699s", "1.5h", "9223372036s", "2562047h48m"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		d, rest, ok := duration(s)
-		if d < 0 || d > MaxWait {
-			t.Fatalf("%q: %v", s, d)
-		}
-		if !ok || rest != "" || strings.ContainsAny(s, " ,") {
-			return
-		}
-		std, err := time.ParseDuration(s)
-		if err != nil || strings.Contains(s, ".") && len(s) > 16 {
-			return // words for units, days, overflow; or the float64 of the standard library
-		}
-		if std > MaxWait {
-			std = MaxWait
-		}
-		if d < std || d-std > 1 {
-			t.Fatalf("%q: %v, standard library %v", s, d, std)
-		}
-	})
-}
-
 func BenchmarkClassify(b *testing.B) {
 	body := openai("rate_limit_exceeded", "tokens", "Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29937, Requested 385. Please try again in 644ms.")
 	b.ReportAllocs()
