@@ -181,7 +181,13 @@ func TestOneClientIsAsGoodAsManyApart(t *testing.T) {
 					t.Errorf("%s: %d answers, apart %d", s.crowds[i].model, together[i].answered, apart[i].answered)
 				}
 			}
-			if refused > refusedApart {
+			// Goroutines that act at one instant do so in any order, so that of
+			// thousands of calls one or two may be refused in either run.
+			var all int64
+			for _, h := range together {
+				all += int64(h.answered)
+			}
+			if refused > refusedApart+all/1000 {
 				t.Errorf("%d refusals, apart %d", refused, refusedApart)
 			}
 		})
