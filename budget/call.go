@@ -206,7 +206,9 @@ func (c *Call) takeShare(now time.Time) (err error) {
 		return nil
 	}
 	if t := c.path.budget.monthOfTenant(c.who.Tenant); t != nil {
-		c.share, err = t.take(now, c.who.Tenant, c.price.model, c.price.input, max(c.price.output, c.price.reserve))
+		p := &c.price
+		c.share, err = t.take(now, c.who.Tenant, p.model, limit.Cost{Input: p.input, Output: max(p.output, p.reserve)},
+			limit.Cost{Input: p.stated.Input, Output: p.reserveStated})
 	}
 	return err
 }

@@ -23,6 +23,7 @@ type Price struct {
 	input, output int64           // under the charge rule
 	stated        limit.Cost      // the part that the request itself states
 	reserve       int64           // output under a rule that reserves the cap
+	reserveStated int64           // the part of reserve that the request itself states
 	likely        int64           // output charged in the end, as far as it can be expected
 
 	mostInput, mostOutput int64 // that the call can have used
@@ -37,13 +38,15 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 	price := rule.Price(r, learned)
 	out.input, out.output, out.reserve, out.likely = price.Input, price.Output, price.Output, price.Output
 	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput, Output: price.StatedOutput}
+	out.reserveStated = price.StatedOutput
 	out.mostInput, out.mostOutput = bounds(&r)
 	if rule.ReserveCap && rule.Charge != estimate.ChargeEstimate {
 		rule.ReserveCap = false
 		out.likely = rule.Price(r, learned).Output
 	} else if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
-		out.reserve = rule.Price(r, learned).Output
+		reserve := rule.Price(r, learned)
+		out.reserve, out.reserveStated = reserve.Output, reserve.StatedOutput
 	}
 	return out
 }

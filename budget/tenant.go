@@ -31,7 +31,8 @@ type Tenant struct {
 	// MonthTokens and MonthMoney are what it may use in a calendar month, in UTC:
 	// tokens, and millionths of the currency of Prices. 0 is any amount. A call
 	// that would go beyond is refused at once: nobody waits for weeks. What a call
-	// takes on arrival is its price, corrected when its usage is known. The sums
+	// takes on arrival is its price, corrected when its usage is known; the part of
+	// it that is a guess takes no more than the month has left. The sums
 	// are in memory: a program that starts anew starts a new month.
 	MonthTokens, MonthMoney int64
 
@@ -75,6 +76,30 @@ func (p *ModelPrice) cost(input, cached, output int64) int64 {
 	}
 	q, _ := bits.Div64(hi, lo, million)
 	return int64(min(q, math.MaxInt64))
+}
+
+// cut takes off tokens what costs more than most, of the output first, but nothing
+// of least.
+func (p *ModelPrice) cut(tokens, least limit.Cost, most int64) limit.Cost {
+	for _, part := range [...]struct {
+		have  *int64
+		least int64
+	}{{&tokens.Output, least.Output}, {&tokens.Input, least.Input}} {
+		if p.cost(tokens.Input, 0, tokens.Output) <= most {
+			break
+		}
+		low, high := min(*part.have, part.least), *part.have // high is too much
+		for low < high {
+			*part.have = low + (high-low)/2 + (high-low)%2
+			if p.cost(tokens.Input, 0, tokens.Output) <= most {
+				low = *part.have
+			} else {
+				high = *part.have - 1
+			}
+		}
+		*part.have = low
+	}
+	return tokens
 }
 
 // priceOf is the price of a model.
@@ -272,25 +297,34 @@ type share struct {
 	tokens, money int64
 }
 
-// take takes what a call costs on arrival from the month.
-func (t *tenant) take(now time.Time, scope, model string, input, output int64) (share, error) {
+// take takes what a call costs on arrival from the month. Only what the request
+// itself states can be too much: a guess is cut to what the month has left, and the
+// usage corrects it. A month that has nothing left refuses also a guess.
+func (t *tenant) take(now time.Time, scope, model string, cost, stated limit.Cost) (share, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.monthly() {
 		return share{}, nil
 	}
 	t.turn(now)
-	s := share{of: t, month: t.month, price: t.priceOf(model), tokens: addSat(input, output)}
-	s.money = s.price.cost(input, 0, output)
+	s := share{of: t, month: t.month, price: t.priceOf(model)}
+	costs := cost.Input > 0 || cost.Output > 0
+	if t.MonthTokens > 0 {
+		cost = cut1(cost, stated, limit.Tokens, max(0, t.MonthTokens-t.tokens))
+	}
+	if t.MonthMoney > 0 {
+		cost = s.price.cut(cost, stated, t.MonthMoney-t.money)
+	}
+	s.tokens, s.money = addSat(cost.Input, cost.Output), s.price.cost(cost.Input, 0, cost.Output)
 	for _, a := range [...]struct {
 		name             string
 		cost, used, most int64
 	}{{MonthTokens, s.tokens, t.tokens, t.MonthTokens}, {MonthMoney, s.money, t.money, t.MonthMoney}} {
-		if a.most == 0 || a.cost <= a.most-a.used {
+		left := a.most - a.used
+		if a.most == 0 || a.cost <= left && (left > 0 || !costs) {
 			continue
 		}
-		reason := limit.ErrWaitTooLong
-		e := &limit.Error{Reason: reason, Dimension: a.name, Scope: scope, Cost: a.cost, Capacity: max(0, a.most-a.used)}
+		e := &limit.Error{Reason: limit.ErrWaitTooLong, Dimension: a.name, Scope: scope, Cost: a.cost, Capacity: max(0, left)}
 		if a.cost > a.most {
 			e.Reason, e.Capacity = limit.ErrTooLarge, a.most
 		} else {

@@ -137,6 +137,81 @@ func TestBeyondTheMonth(t *testing.T) {
 	})
 }
 
+// Only what a request states is too much for a month. A guess takes what is left, and
+// the usage says what it was; a month without anything left refuses it.
+func TestAGuessIsNotTooLargeForAMonth(t *testing.T) {
+	for _, charge := range []estimate.Charge{estimate.ChargeSettle, estimate.ChargeActual, estimate.ChargeEstimate} {
+		for name, tenant := range map[string]Tenant{
+			MonthTokens: {MonthTokens: 100},
+			MonthMoney:  {MonthMoney: 100, Prices: []ModelPrice{{Model: "m", Input: million, Output: million}}},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudget(t, Options{Limits: perMinute(), Profile: ruled(charge)})
+				if err := b.SetTenant("a", tenant); err != nil {
+					t.Fatal(err)
+				}
+				c, err := of(t, b, "a", request(30, 0))
+				if err != nil {
+					t.Fatalf("%v, %s: a call without a cap: %v", charge, name, err)
+				}
+				if got := left(t, b, "a", name); got != 0 {
+					t.Errorf("%v, %s: the guess left %d, want what is left to be taken", charge, name, got)
+				}
+				if _, err := of(t, b, "a", request(1, 0)); !errors.Is(err, limit.ErrWaitTooLong) {
+					t.Errorf("%v, %s: beside it: %v", charge, name, err)
+				}
+				r := usage.Result{Found: true, Complete: true}
+				r.Input, r.Output = usage.Count{N: 30, OK: true}, usage.Count{N: 5, OK: true}
+				c.Settle(time.Now(), &r)
+				if _, err := of(t, b, "a", request(30, 71)); !errors.Is(err, limit.ErrTooLarge) {
+					t.Errorf("%v, %s: a stated cap beyond the month: %v", charge, name, err)
+				}
+				guess := request(60, 0)
+				guess.Guess = 60 // such as an upload that was not read
+				if charge == estimate.ChargeEstimate {
+					return // its price stays
+				}
+				if got := left(t, b, "a", name); got != 65 {
+					t.Errorf("%v, %s: the usage left %d, want 65", charge, name, got)
+				}
+				c, err = of(t, b, "a", guess)
+				if err != nil {
+					t.Fatalf("%v, %s: a call of a guess: %v", charge, name, err)
+				}
+				if _, err := of(t, b, "a", guess); !errors.Is(err, limit.ErrWaitTooLong) {
+					t.Errorf("%v, %s: a guess in a month without anything left: %v", charge, name, err)
+				}
+				c.End(Unsent)
+				if got := left(t, b, "a", name); got != 65 {
+					t.Errorf("%v, %s: the call that was not sent left %d, want 65", charge, name, got)
+				}
+			})
+		}
+	}
+}
+
+// What is cut off is what costs too much, to the token.
+func TestACutGuessCostsAllThatIsLeft(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 20_000 {
+		p := ModelPrice{Input: r.Int64N(5 * million), Output: r.Int64N(5 * million)}
+		c := limit.Cost{Input: r.Int64N(1000), Output: r.Int64N(1000)}
+		least := limit.Cost{Input: r.Int64N(c.Input + 1), Output: r.Int64N(c.Output + 1)}
+		most := r.Int64N(5000) - 100
+		got := p.cut(c, least, most)
+		price := p.cost(got.Input, 0, got.Output)
+		switch {
+		case got.Input < least.Input || got.Output < least.Output || got.Input > c.Input || got.Output > c.Output:
+			t.Fatalf("%+v of %+v, at least %+v", got, c, least)
+		case price > most && got != least:
+			t.Fatalf("%+v costs %d of %d and could be %+v", got, price, most, least)
+		case got.Output < c.Output && got.Input == c.Input && p.cost(got.Input, 0, got.Output+1) <= most,
+			got.Input < c.Input && p.cost(got.Input+1, 0, got.Output) <= most:
+			t.Fatalf("%+v costs %d, and a token more is within %d", got, price, most)
+		}
+	}
+}
+
 // Prices are exact: rounded up to a millionth, for any numbers.
 func TestPricesAgainstBigNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))

@@ -36,6 +36,8 @@ var paths = []struct{ part, kind string }{
 	{"/moderations", "moderations"},
 	{"/rerank", "rerank"},
 	{"/images/", "images"},
+	{"/audio/transcriptions", "transcription"},
+	{"/audio/translations", "transcription"},
 	{"/audio/", "audio"},
 	{"/api/chat", kindChat},
 	{"/api/generate", kindCompletions},
@@ -88,7 +90,7 @@ func isChat(kind string) bool {
 // makesOutput reports whether a request of this kind makes output tokens.
 func makesOutput(kind string) bool {
 	switch kind {
-	case kindEmbeddings, "moderations", "rerank", "images", "count":
+	case kindEmbeddings, "moderations", "rerank", "images", "transcription", "count":
 		return false
 	}
 	return true

@@ -7,7 +7,7 @@ type Request struct {
 	// Kind is the interface that the body is for: "chat", "responses",
 	// "completions", "embeddings", "messages" (Anthropic), "gemini", "converse"
 	// (Bedrock), or one that only the path can tell ("moderations", "rerank",
-	// "images", "audio", "count"), "multipart", or "unknown".
+	// "images", "audio", "transcription", "count"), "multipart", or "unknown".
 	Kind string
 
 	// Model is the model as the body, or else the path, names it; "" is not known.

@@ -28,6 +28,7 @@
 //	anthropic-ratelimit-unified-5h-reset, x-codex-*   subscriptions
 //	x-trial-endpoint-call-*, x-endpoint-monthly-*     Cohere
 //	Retry-After, Retry-After-Ms, X-Ms-Retry-After-Ms  RFC 9110 and Azure
+//	X-Retry-After                                     gateways
 //	ratelimitbysize-{limit,...}                       Mistral until 2025, tokens
 //	x-ratelimit-timeremaining                         GitHub Models, a wait
 //	x-should-retry                                    OpenAI, Anthropic
@@ -41,7 +42,7 @@
 //
 // Refused means unknown, and counted in Info.Unread: signs before a wait,
 // exponents, separators in numbers, counts of more than fifteen digits, "None",
-// a Retry-After with a unit, structured fields with more than one reading. Limits
+// a Retry-After in words, structured fields with more than one reading. Limits
 // of -1, and limits of 0 on anything but a 429, are placeholders and unknown.
 //
 // A value that names no dimension counts requests and never tokens. A policy

@@ -338,6 +338,8 @@ func kindOf(key string) kind {
 		switch key[2] | 0x20 {
 		case 'r':
 			switch {
+			case foldEqual(key, "x-retry-after"):
+				return kindRetry
 			case !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
 			case foldEqual(key, "x-ratelimit-policy"):
 				return kindIETF

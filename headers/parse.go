@@ -85,7 +85,7 @@ func parse(h http.Header, o Options) Info {
 	if w.OK {
 		info.NotBefore = Span{w.Longest, true}
 		info.Applies = refuses(o.Status) || r.dialect.StreamRefusal && isOpenStream(h, o.Status)
-	} else if !blank(h["Retry-After"]) {
+	} else if !blank(h["Retry-After"]) || !blank(h["X-Retry-After"]) {
 		info.Unread++
 	}
 	r.assemble(&info)

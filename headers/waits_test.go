@@ -21,7 +21,8 @@ func TestEachFormOfRetryAfterArrives(t *testing.T) {
 		{"seconds", "2", after(2 * time.Second)},
 		{"fraction", "1.5", after(1500 * time.Millisecond)},
 		{"plus", "+3", Span{}},
-		{"unit", "3s", Span{}},
+		{"unit", "3s", after(3 * time.Second)},
+		{"quotes and parameters", `"3";x`, after(3 * time.Second)},
 		{"exponent", "1e3", Span{}},
 		{"space", " 3 ", after(3 * time.Second)},
 		{"huge", "9223372036854775807", after(retryafter.Max)},
@@ -130,5 +131,15 @@ func TestAStoredAnswerTellsOfAnotherRequest(t *testing.T) {
 	}
 	if i := refused("Age: 0", "x-ratelimit-remaining-requests: 3"); !i.Requests.known() {
 		t.Errorf("an age of zero is fresh: %+v", i)
+	}
+}
+
+// Gateways name the field as they named others before RFC 6648.
+func TestAWaitInTheFieldOfGatewaysArrives(t *testing.T) {
+	if i := refused("X-Retry-After: 45"); i.NotBefore != after(45*time.Second) || i.Unread != 0 {
+		t.Errorf("%+v", i)
+	}
+	if i := refused("X-Retry-After: soon"); i.NotBefore.OK || i.Unread != 1 {
+		t.Errorf("%+v", i)
 	}
 }

@@ -86,8 +86,14 @@ func TestEachEndpointIsPricedByWhatItDoes(t *testing.T) {
 		if err != nil || cost.Requests != 1 || cost.Input < 3000 {
 			t.Errorf("%s: %v, %v", s.Text(), cost, err)
 		}
-		if none := w[3] == "embeds" || w[3] == "reranks" || w[3] == "moderates" || w[3] == "images"; none && cost.Output != 0 {
+		if none := w[3] == "embeds" || w[3] == "reranks" || w[3] == "moderates" || w[3] == "images" || w[3] == "transcribes"; none && cost.Output != 0 {
 			t.Errorf("%s: %d of output", s.Text(), cost.Output)
+		}
+		if w[3] == "transcribes" {
+			cost, err := priced(t, transport.Options{Provider: p}, call(t, w[1], w[2], "multipart/form-data; boundary=x", upload))
+			if err != nil || cost.Requests != 1 || cost.Output != 0 {
+				t.Errorf("%s, an upload: %v, %v", s.Text(), cost, err)
+			}
 		}
 		// Behind a gateway on a host that nobody knows it is the same.
 		if _, err := priced(t, o, call(t, w[1], w[2], "application/json", prompt)); err == nil {

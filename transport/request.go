@@ -151,6 +151,7 @@ func unpackedSize(size int64) int64 {
 // kinds are the kinds of package estimate for uses whose price has no output.
 var kinds = map[profile.Use]string{
 	profile.Embeds: "embeddings", profile.Reranks: "rerank", profile.Moderates: "moderations", profile.Images: "images",
+	profile.Transcribes: "transcription", // what is said is short, and most count seconds: the usage says so
 }
 
 // price is what an endpoint makes of the request: the prompt that a model reads, nil

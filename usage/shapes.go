@@ -44,13 +44,17 @@ const (
 	nodePredictions  // Vertex AI embeddings: predictions
 	nodeVertexText   // predictions[].embeddings
 	nodeStatistics   // predictions[].embeddings.statistics
+	nodeVertex       // Vertex AI predictions of PaLM: metadata
+	nodeVertexTokens // metadata.tokenMetadata
+	nodeVertexInput  // metadata.tokenMetadata.inputTokenCount
+	nodeVertexOutput // metadata.tokenMetadata.outputTokenCount
 	nodeRunPod       // RunPod: output[].usage
 	nodeCount
 )
 
 // usageNodes are the objects that hold one statement of what a call cost.
 var usageNodes = [nodeCount]bool{nodeUsage: true, nodeGemini: true, nodeMetrics: true, nodeMeta: true,
-	nodeGeneration: true, nodeReplicate: true, nodePages: true, nodeTencentUsage: true, nodeRunPod: true}
+	nodeGeneration: true, nodeReplicate: true, nodePages: true, nodeTencentUsage: true, nodeRunPod: true, nodeVertexTokens: true}
 
 // A member says what to do with one member of an object. The zero value of
 // each field: nothing.
@@ -113,6 +117,7 @@ var shapes = [nodeCount]map[string]*member{
 		"Response":                         into(nodeTencent),
 		"Usage":                            into(nodeTencentUsage),
 		"predictions":                      listOf(nodePredictions),
+		"metadata":                         into(nodeVertex),
 		"generated_text":                   text(wholeText), // text-generation-inference
 		"results":                          listOf(nodeResults),
 
@@ -183,9 +188,16 @@ var shapes = [nodeCount]map[string]*member{
 	nodeVertexText:  {"statistics": into(nodeStatistics), "values": {seen: (*reading).embeddingSeen}},
 	nodeStatistics:  {"token_count": is(fieldResultInput)},
 
+	nodeVertex:       {"tokenMetadata": into(nodeVertexTokens)},
+	nodeVertexTokens: {"inputTokenCount": into(nodeVertexInput), "outputTokenCount": into(nodeVertexOutput)},
+	nodeVertexInput:  {"totalTokens": is(fieldInput)},
+	nodeVertexOutput: {"totalTokens": is(fieldOutput)},
+
 	nodeUsage: {
 		"prompt_tokens":     is(fieldPrompt),
+		"promptTokens":      is(fieldPrompt), // AI SDK and gateways in front of it
 		"completion_tokens": is(fieldCompletion),
+		"completionTokens":  is(fieldCompletion),
 		"total_tokens":      is(fieldTotal),
 		"totalTokens":       is(fieldTotal),
 
@@ -199,6 +211,8 @@ var shapes = [nodeCount]map[string]*member{
 		"cacheWriteInputTokens":       is(fieldCacheWrite),
 
 		"cached_tokens":           is(fieldCachedTop), // Hugging Face, Cohere
+		"cachedInputTokens":       is(fieldCachedTop), // AI SDK
+		"reasoningTokens":         is(fieldReasoning),
 		"prompt_cache_hit_tokens": is(fieldCacheHit),  // DeepSeek
 		"reasoning_tokens":        is(fieldReasoning), // Perplexity
 		"prompt_audio_seconds":    is(fieldSeconds),   // Mistral

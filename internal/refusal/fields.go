@@ -23,6 +23,9 @@ type fields struct {
 	message    string
 	param      string
 
+	text  bool     // the body is a sentence and no JSON
+	codes []string // its words that may be codes, in lower case
+
 	reason string // of google.rpc.ErrorInfo
 	scoped string // a numeric code with its interface in front, "minimax:1002"
 
@@ -147,7 +150,10 @@ func read(body []byte, clock *retryafter.Clock) *fields {
 	if body[0] != '{' && body[0] != '[' {
 		// A plain sentence is an error body too; binary is not.
 		if bytes.IndexByte(body, 0) < 0 {
-			f.message = string(body)
+			f.message, f.text = string(body), body[0] != '<' // a page has the words of its style
+			if body[0] == '"' && json.Unmarshal(body, &f.message) != nil {
+				f.message = string(body)
+			}
 		}
 		return f
 	}

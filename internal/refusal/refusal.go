@@ -106,6 +106,9 @@ func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	status = f.effective(status)
 
 	s := sentence(f.message)
+	if f.text {
+		f.codes = s.codes()
+	}
 	v.Limit, v.Used, v.Requested = s.numbers()
 	if n, ok := plainInt(f.headerLimit); ok && v.Limit == 0 {
 		v.Limit = n

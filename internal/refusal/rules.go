@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,8 @@ type rule struct {
 	word    string // the code, type, status or reason word, compared without case; "*" at its end: any ending
 	starts  string // the message starts with it, lower case
 	holds   string // the message contains it outside quotes, lower case
+	then    string // and the same sentence contains it behind holds
+	until   bool   // with a wait in the body it is one to wait for
 	short   bool   // only a message of at most shortMessage bytes: longer ones hold the caller's words
 	limited bool   // the status is one that providers refuse with: none, 402, 403, 429, 498, 5xx
 	atLeast int    // the status is in [atLeast, below), 0 = any
@@ -108,6 +111,57 @@ var rules = [...]rule{
 	{verdict: noCredit, holds: "credit balance is too low", short: true, limited: true, source: "gateways and Hugging Face"},
 	{verdict: noCredit, holds: "used all your credits", short: true, limited: true, source: "gateways and Hugging Face"},
 	{verdict: noCredit, holds: "add more credits", short: true, limited: true, source: "gateways and Hugging Face"},
+	{verdict: noCredit, holds: "guthaben", then: "aufgebraucht", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "guthaben", then: "verbraucht", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "guthaben", then: "erschöpft", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "guthaben", then: "reicht nicht", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "guthaben", then: "nicht ausreichend", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "kein guthaben", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "nicht genügend guthaben", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "nicht genug guthaben", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "unzureichendes guthaben", short: true, limited: true, source: "gateways: no credit, in German"},
+	{verdict: noCredit, holds: "crédit", then: "épuisé", short: true, limited: true, source: "gateways: no credit, in French"},
+	{verdict: noCredit, holds: "crédit", then: "insuffisant", short: true, limited: true, source: "gateways: no credit, in French"},
+	{verdict: noCredit, holds: "solde", then: "épuisé", short: true, limited: true, source: "gateways: no credit, in French"},
+	{verdict: noCredit, holds: "solde", then: "insuffisant", short: true, limited: true, source: "gateways: no credit, in French"},
+	{verdict: noCredit, holds: "fonds insuffisants", short: true, limited: true, source: "gateways: no credit, in French"},
+	{verdict: noCredit, holds: "plus de crédit", short: true, limited: true, source: "gateways: no credit, in French"},
+	{verdict: noCredit, holds: "saldo", then: "insuficiente", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "crédito", then: "insuficiente", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "saldo", then: "agotad", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "crédito", then: "agotad", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "agotado", then: "saldo", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "agotado", then: "crédito", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "fondos insuficientes", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "sin saldo", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "sin crédito", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "saldo", then: "esgot", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "crédito", then: "esgot", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "crédito", then: "acabaram", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "fundos insuficientes", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "sem saldo", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "sem crédito", short: true, limited: true, source: "gateways: no credit, in Spanish and Portuguese"},
+	{verdict: noCredit, holds: "недостаточно средств", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "недостаточно кредит", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "недостаточный баланс", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "баланс", then: "исчерпан", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "средства", then: "закончил", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "средства", then: "исчерпан", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "кредит", then: "исчерпан", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "кредит", then: "закончил", short: true, limited: true, source: "gateways: no credit, in Russian"},
+	{verdict: noCredit, holds: "残高", then: "不足", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "残高", then: "足りま", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "残高がありません", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "クレジット", then: "不足", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "クレジット", then: "足りま", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "クレジット", then: "使い切", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "クレジット", then: "使い果た", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "クレジットがありません", short: true, limited: true, source: "gateways: no credit, in Japanese"},
+	{verdict: noCredit, holds: "잔액", then: "부족", short: true, limited: true, source: "gateways: no credit, in Korean"},
+	{verdict: noCredit, holds: "잔액", then: "소진", short: true, limited: true, source: "gateways: no credit, in Korean"},
+	{verdict: noCredit, holds: "크레딧", then: "부족", short: true, limited: true, source: "gateways: no credit, in Korean"},
+	{verdict: noCredit, holds: "크레딧", then: "소진", short: true, limited: true, source: "gateways: no credit, in Korean"},
+	{verdict: noCredit, holds: "크레딧이 없", short: true, limited: true, source: "gateways: no credit, in Korean"},
 	{verdict: noCredit, word: "3036", atLeast: 429, below: 430, source: "Cloudflare Workers AI errors: daily free allocation"},
 	{verdict: allowance, holds: "can only afford", atLeast: 402, below: 403, source: "OpenRouter errors: a smaller call may pass"},
 	{verdict: noCredit, atLeast: 402, below: 403, source: "RFC 9110 section 15.5.3; DeepSeek, OpenRouter, Hugging Face"},
@@ -132,6 +186,20 @@ var rules = [...]rule{
 	{verdict: allowance, word: "QUOTA_EXHAUSTED", source: "Google Cloud Code, google.rpc.ErrorInfo"},
 	{verdict: allowance, word: "usage_limit_reached", source: "ChatGPT plans; NousResearch/hermes-agent#26893"},
 	{verdict: allowance, word: "usage_limit_exceeded", source: "ChatGPT plans; NousResearch/hermes-agent#26893"},
+	{verdict: allowance, holds: "kontingent", then: "aufgebraucht", until: true, short: true, limited: true, source: "gateways: the quota is used up, in German"},
+	{verdict: allowance, holds: "kontingent", then: "erschöpft", until: true, short: true, limited: true, source: "gateways: the quota is used up, in German"},
+	{verdict: allowance, holds: "quota", then: "épuisé", until: true, short: true, limited: true, source: "gateways: the quota is used up, in French"},
+	{verdict: allowance, holds: "cuota", then: "agotad", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Spanish and Portuguese"},
+	{verdict: allowance, holds: "agotado", then: "cuota", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Spanish and Portuguese"},
+	{verdict: allowance, holds: "cota", then: "esgot", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Spanish and Portuguese"},
+	{verdict: allowance, holds: "квот", then: "исчерпан", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Russian"},
+	{verdict: allowance, holds: "исчерпан", then: "квот", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Russian"},
+	{verdict: allowance, holds: "クォータ", then: "使い切", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Japanese"},
+	{verdict: allowance, holds: "クォータ", then: "使い果た", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Japanese"},
+	{verdict: allowance, holds: "割り当て", then: "使い切", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Japanese"},
+	{verdict: allowance, holds: "利用枠", then: "使い切", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Japanese"},
+	{verdict: allowance, holds: "할당량", then: "소진", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Korean"},
+	{verdict: allowance, holds: "할당량", then: "모두 사용", until: true, short: true, limited: true, source: "gateways: the quota is used up, in Korean"},
 	{verdict: allowance, holds: "out of call volume quota", short: true, limited: true, source: "Azure API Management quota policy; MicrosoftDocs/azure-docs#96103"},
 	{verdict: allowance, holds: "out of bandwidth quota", short: true, limited: true, source: "Azure API Management quota policy; MicrosoftDocs/azure-docs#96103"},
 	{verdict: allowance, holds: "quota will be replenished", short: true, limited: true, source: "Azure API Management quota policy; MicrosoftDocs/azure-docs#96103"},
@@ -381,10 +449,10 @@ func (r *rule) match(status int, f *fields, s sentenceText) bool {
 	if r.limited && !refuses(status) || r.short && len(s) > shortMessage {
 		return false
 	}
-	if r.word != "" && !r.isWord(f.code) && !r.isWord(f.typ) && !r.isWord(f.status) && !r.isWord(f.scoped) && !r.isWord(f.reason) {
+	if r.word != "" && !r.isWord(f.code) && !r.isWord(f.typ) && !r.isWord(f.status) && !r.isWord(f.scoped) && !r.isWord(f.reason) && !slices.ContainsFunc(f.codes, r.isWord) {
 		return false
 	}
-	return strings.HasPrefix(string(s), r.starts) && (r.holds == "" || strings.Contains(string(s), r.holds))
+	return strings.HasPrefix(string(s), r.starts) && (r.holds == "" || s.holds(r.holds, r.then))
 }
 
 // isWord compares without case.
@@ -423,7 +491,7 @@ func judge(status int, f *fields, s sentenceText, v Verdict) (verdict, bool) {
 	}
 	for i := range rules {
 		if r := &rules[i]; r.match(status, f, s) {
-			if isPlan(r.word) && f.waits.longest() > 0 {
+			if (r.until || isPlan(r.word)) && f.waits.longest() > 0 {
 				return waits, true // the body names when
 			}
 			return r.verdict, r.word != "" || r.starts != "" || r.holds != ""

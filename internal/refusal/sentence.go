@@ -24,6 +24,12 @@ func sentence(message string) sentenceText {
 		switch c := b[i]; {
 		case c >= 'A' && c <= 'Z':
 			b[i] += 'a' - 'A'
+		case c == 0xc3 && i+1 < len(b) && b[i+1] >= 0x80 && b[i+1] <= 0x9e && b[i+1] != 0x97: // À to Þ
+			b[i+1] += 0x20
+		case c == 0xd0 && i+1 < len(b) && b[i+1] >= 0x90 && b[i+1] <= 0x9f: // А to П
+			b[i+1] += 0x20
+		case c == 0xd0 && i+1 < len(b) && b[i+1] >= 0xa0 && b[i+1] <= 0xaf: // Р to Я
+			b[i], b[i+1] = 0xd1, b[i+1]-0x20
 		case c == '`' || c == '"':
 			end := strings.IndexByte(message[i+1:], c)
 			if end < 0 {
@@ -36,6 +42,43 @@ func sentence(message string) sentenceText {
 		}
 	}
 	return sentenceText(strings.TrimLeft(string(b), " \n\t\r"))
+}
+
+// holds reports whether a sentence of s has then somewhere behind word.
+func (s sentenceText) holds(word, then string) bool {
+	for rest := string(s); ; {
+		_, after, found := strings.Cut(rest, word)
+		if !found || then == "" {
+			return found
+		}
+		end := strings.IndexAny(after, ".!?。！？\n")
+		if end < 0 {
+			end = len(after)
+		}
+		if strings.Contains(after[:end], then) {
+			return true
+		}
+		rest = after
+	}
+}
+
+// maxCodes bounds the codes that are taken from a body without JSON.
+const maxCodes = 16
+
+// codes are the words of a body without JSON that may be a code: those with "_" in
+// them, and one that is the whole body. Words of a long body are the caller's.
+func (s sentenceText) codes() (codes []string) {
+	if len(s) > shortMessage {
+		return nil
+	}
+	words := strings.FieldsFunc(string(s), func(r rune) bool { return r >= 0x80 || !isWordByte(byte(r)) || r == '+' })
+	for _, w := range words {
+		whole := len(words) == 1 && !isDigit(w[0]) // a number says nothing without its interface
+		if len(codes) < maxCodes && len(w) <= maxWord && (whole || strings.Contains(w, "_")) {
+			codes = append(codes, w)
+		}
+	}
+	return codes
 }
 
 // numbers reads "Limit 30000, Used 29937, Requested 385" (OpenAI, Groq; "Used"

@@ -190,7 +190,7 @@ func (s sentenceText) waitBefore(after string) (time.Duration, int) {
 				if strings.Contains(fraction, ".") {
 					break parts
 				}
-				total, found = min(total+scale(whole, fraction, u.unit), MaxWait), true
+				total, found = min(total+retryafter.Scale(whole, fraction, u.unit), MaxWait), true
 				before = number[:j]
 				continue parts
 			}
@@ -219,128 +219,8 @@ func isWordByte(c byte) bool {
 	return isDigit(c) || c == '_' || c == '-' || c == '+' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// units from the largest to the smallest, each with its spellings. The longer
-// spelling stands first, so that "ms" is not read as "m".
-var units = [...]struct {
-	d         time.Duration
-	spellings []string
-}{
-	{24 * time.Hour, []string{"days", "day", "d", "tagen", "tag", "jours", "jour", "días", "día", "dias", "dia", "giorni", "giorno", "дней", "дня", "день"}},
-	{time.Hour, []string{"hours", "hour", "hrs", "hr", "h", "stunden", "stunde", "heures", "heure", "horas", "hora", "ore", "ora", "часов", "часа", "час"}},
-	{time.Minute, []string{"minutes", "minute", "mins", "min", "m", "minuten", "minutos", "minuto", "minuti", "минуту", "минуты", "минут"}},
-	{time.Second, []string{"seconds", "second", "secs", "sec", "s", "sekunden", "sekunde", "secondes", "seconde", "segundos", "segundo", "secondi", "secondo", "секунду", "секунды", "секунд"}},
-	{time.Millisecond, []string{"milliseconds", "millisecond", "ms"}},
-	{time.Microsecond, []string{"microseconds", "microsecond", "us", "µs"}},
-	{time.Nanosecond, []string{"nanoseconds", "nanosecond", "ns"}},
-}
-
-// duration reads
-//
-//	duration = part *( [ "," ] [ " " ] [ "and " ] part )    ; units strictly falling
-//	part     = 1*DIGIT [ "." 1*DIGIT ] [ " " ] unit
-//
-// as in "17m31.056s", "644ms", "1 minute 30 seconds". A number without a unit,
-// a sign, an exponent and a repeated or rising unit make the whole unreadable.
-// The result is rounded up to the nanosecond and cut to [MaxWait].
+// duration is [retryafter.Spelled], cut to [MaxWait].
 func duration(s string) (d time.Duration, rest string, ok bool) {
-	last := -1
-	for {
-		part, unit, after, found := durationPart(s)
-		if !found {
-			// What follows a complete duration is the caller's concern, but
-			// "5s-3" and "1m 5" must not pass for a shorter wait.
-			return d, s, false
-		}
-		if unit <= last {
-			return d, s, false
-		}
-		last = unit
-		d = min(d+part, MaxWait)
-		s = after
-		next := strings.TrimPrefix(s, ",")
-		next = strings.TrimPrefix(next, " ")
-		next = strings.TrimPrefix(next, "and ")
-		if next == "" || !isDigit(next[0]) {
-			return d, s, true
-		}
-		s = next
-	}
-}
-
-func durationPart(s string) (d time.Duration, unit int, rest string, ok bool) {
-	i := 0
-	for i < len(s) && isDigit(s[i]) {
-		i++
-	}
-	whole := s[:i]
-	if whole == "" {
-		return 0, 0, s, false
-	}
-	fraction := ""
-	if i < len(s) && s[i] == '.' {
-		j := i + 1
-		for j < len(s) && isDigit(s[j]) {
-			j++
-		}
-		if fraction = s[i+1 : j]; fraction == "" {
-			return 0, 0, s, false
-		}
-		i = j
-	}
-	tail := strings.TrimPrefix(s[i:], " ")
-	// The longest spelling that fits decides, over all units: "min" is not
-	// "m", "ms" is not "m".
-	longest := 0
-	for u := range units {
-		for _, name := range units[u].spellings {
-			if len(name) > longest && strings.HasPrefix(tail, name) {
-				longest, unit = len(name), u
-			}
-		}
-	}
-	if longest == 0 {
-		return 0, 0, s, false
-	}
-	rest = tail[longest:]
-	if rest != "" && ('a' <= rest[0] && rest[0] <= 'z' || 'A' <= rest[0] && rest[0] <= 'Z') {
-		return 0, 0, s, false
-	}
-	return scale(whole, fraction, units[unit].d), unit, rest, true
-}
-
-// scale is (whole.fraction) * unit, rounded up, at most MaxWait.
-func scale(whole, fraction string, unit time.Duration) time.Duration {
-	var n int64
-	for i := 0; i < len(whole); i++ {
-		n = n*10 + int64(whole[i]-'0')
-		if n > int64(MaxWait)/int64(unit) {
-			return MaxWait
-		}
-	}
-	d := time.Duration(n) * unit
-	// Digits of the fraction, from the left: each is worth a tenth of the one
-	// before. step*digit stays exact until step is no longer divisible by
-	// ten; from there on any digit that is not zero rounds up.
-	step := unit
-	for i := 0; i < len(fraction); i++ {
-		digit := time.Duration(fraction[i] - '0')
-		if step%10 == 0 {
-			step /= 10
-			d += step * digit
-			continue
-		}
-		// Below here lies less than one step in total; work out the rest
-		// with as many digits as fit, rounding up.
-		num, den := int64(0), int64(1)
-		for ; i < len(fraction) && den < 1e6; i++ {
-			num = num*10 + int64(fraction[i]-'0')
-			den *= 10
-		}
-		if strings.Trim(fraction[i:], "0") != "" {
-			num++
-		}
-		d += time.Duration((num*int64(step) + den - 1) / den)
-		break
-	}
-	return min(d, MaxWait)
+	d, rest, ok = retryafter.Spelled(s)
+	return min(d, MaxWait), rest, ok
 }

@@ -22,7 +22,7 @@ var (
 	withoutDay  = []dateForm{{layout: "2 Jan 2006 15:04:05"}}
 	fixdate     = []dateForm{{layout: "Mon, 2 Jan 2006 15:04:05"}}
 	cookie      = []dateForm{{layout: "Mon, 2-Jan-2006 15:04:05"}, {layout: "Mon, 2-Jan-06 15:04:05", century: true}}
-	asctime     = []dateForm{{layout: "Mon Jan _2 15:04:05 2006"}, {layout: "Mon Jan 2 2006 15:04:05"}} // and ECMAScript
+	asctime     = []dateForm{{layout: "Mon Jan _2 15:04:05 2006"}, {layout: "Mon Jan 2 2006 15:04:05"}, {layout: "Mon 2 Jan 2006 15:04:05"}} // and ECMAScript, and no comma
 	rfc850      = []dateForm{{layout: "Monday, 2-Jan-06 15:04:05", century: true}, {layout: "Monday, 2-Jan-2006 15:04:05"}}
 	longDay     = []dateForm{{layout: "Monday, 2 Jan 2006 15:04:05"}}
 )

@@ -6,7 +6,7 @@
 // never overflows: it saturates at [Max].
 //
 // It refuses everything outside the grammar given at each parser: signs,
-// exponents, units, infinities. "1,000" is refused: it is a second and more, or a
+// exponents, units that nobody knows, infinities. "1,000" is refused: it is a second and more, or a
 // thousand. "1, 30" is read, as two lines that a proxy has joined into one.
 //
 // Start with [Parse].

@@ -10,7 +10,7 @@ import (
 
 func Example() {
 	now := time.Date(2026, 9, 19, 12, 0, 0, 0, time.UTC)
-	for _, value := range []string{"2", "1.5", "Sat, 19 Sep 2026 12:00:30 GMT", "0", "120s"} {
+	for _, value := range []string{"2", "1.5", "Sat, 19 Sep 2026 12:00:30 GMT", "0", "120s", "soon"} {
 		w := retryafter.Parse(http.Header{"Retry-After": {value}}, now)
 		fmt.Println(value, "->", w.Longest, w.OK)
 	}
@@ -19,5 +19,6 @@ func Example() {
 	// 1.5 -> 1.5s true
 	// Sat, 19 Sep 2026 12:00:30 GMT -> 30s true
 	// 0 -> 0s true
-	// 120s -> 0s false
+	// 120s -> 2m0s true
+	// soon -> 0s false
 }

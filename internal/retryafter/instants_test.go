@@ -68,6 +68,7 @@ func TestADateIsReadInEverySpelling(t *testing.T) {
 		"19 Sep 2026 12:00:05 GMT", "Sat, 19 Sep 2026 12:00:05",
 		"Saturday, 19-Sep-26 12:00:05 GMT", "Saturday, 19-Sep-26 12:00:05 UTC", "Saturday, 19-Sep-26 12:00:05 +0000",
 		"Saturday, 19-Sep-2026 12:00:05 GMT", "Sat, 19-Sep-2026 12:00:05 GMT",
+		"Sat 19 Sep 2026 12:00:05 GMT", "Sat 19 Sep 2026 14:00:05 +0200",
 		"Sat Sep 19 12:00:05 2026", "Sat Sep 19 2026 12:00:05 GMT+0000", "Sat Sep 19 2026 14:00:05 GMT+0200",
 		"2026-09-19T12:00:05Z", "2026-09-19t12:00:05z", "2026-09-19T12:00:05.000Z", "2026-09-19T12:00:05+00:00",
 		"2026-09-19T14:00:05+02:00", "2026-09-19T20:00:05+0800", "2026-09-19T08:00:05-04:00", "2026-09-19T12:00:05",
@@ -88,7 +89,7 @@ func TestADateIsReadInEverySpelling(t *testing.T) {
 func TestADateThatCannotBeToldIsUnknown(t *testing.T) {
 	for _, s := range []string{
 		"Sat, 19 Sep 2026 12:00:05 PST", "Sat, 19 Sep 2026 12:00:05 +25:00", "Sat, 19 Sep 2026 12:00:05 +2", "Sat, 32 Sep 2026 12:00:05 GMT",
-		"Sat, 19 Sep 2026 25:00:05 GMT", "2026-09-19", "2026-13-19T12:00:05Z", "12:00:05", "19/09/2026 12:00:05", "Sat, 19 Sep 2026 12:00:61 GMT",
+		"Sat, 19 Sep 2026 25:00:05 GMT", "2026-09-19", "2026-13-19T12:00:05Z", "19/09/2026 12:00:05", "Sat, 19 Sep 2026 12:00:61 GMT",
 		"Saturday, 19-Sep-26 12:00:05 GMT-8", "::::::::::::::::::::", "+++++++++++++++++++++++", "Z:Z:Z:Z:Z:Z:Z:Z:Z:Z:Z",
 	} {
 		if w := Parse(http.Header{"Retry-After": {s}}, noon); w.OK {

@@ -24,12 +24,14 @@ type Wait struct {
 }
 
 // Parse reads Retry-After (RFC 9110 section 10.2.3), Retry-After-Ms (OpenAI and
-// Azure OpenAI) and X-Ms-Retry-After-Ms (Azure). Names must be in canonical
-// form, as net/http delivers them. A zero now means time.Now().
+// Azure OpenAI), X-Ms-Retry-After-Ms (Azure) and X-Retry-After (gateways). Names
+// must be in canonical form, as net/http delivers them. A zero now means time.Now().
 //
 //	value = member *( ", " member )   ; several lines that a proxy made one
-//	member = number / HTTP-date / timespan
+//	member = number / HTTP-date / timespan / units
 //
+// Units are those of [Spelled] ("45 seconds"), a timespan is that of [TimeSpan].
+// Quotes around a member and parameters after it (";x") are put aside.
 // A number is a length of time or an instant, see [Clock.Number]; a date is read
 // by [ParseDate]. Instants are measured against the response's own Date field
 // where that is valid, since both come from the same clock.
@@ -50,7 +52,7 @@ func Parse(h http.Header, now time.Time) Wait {
 	if ms >= 0 {
 		w = Wait{Longest: ms, OK: true}
 	}
-	d := longest(h["Retry-After"], &c, inSeconds)
+	d := max(longest(h["Retry-After"], &c, inSeconds), longest(h["X-Retry-After"], &c, inSeconds))
 	if d < 0 {
 		return w
 	}
@@ -138,15 +140,48 @@ func milliseconds(c *Clock, s string) time.Duration {
 
 // secondsOrDate reads
 //
-//	Retry-After = HTTP-date / delay-seconds / fraction
+//	Retry-After = value *( ";" parameter )
+//	value       = bare / quote bare quote
+//	bare        = HTTP-date / delay-seconds / fraction / units / [ days "." ] h:mm:ss
 //
-// The fraction ("1.5") is outside RFC 9110, but several providers send it and
-// their own SDKs read it.
+// Only the first two forms of bare are those of RFC 9110. The fraction ("1.5") is
+// what several providers send. The others have one reading each, and a server that
+// is asked again before it breaks its word.
 func secondsOrDate(c *Clock, s string) time.Duration {
+	if d := bare(c, s); d != unknown {
+		return d
+	}
+	value, parameters, _ := strings.Cut(s, ";")
+	if strings.Contains(parameters, ",") {
+		return unknown // a list: its members are read one by one
+	}
+	value = trimOWS(value)
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = trimOWS(value[1 : n-1])
+	}
+	if len(value) == len(s) {
+		return unknown
+	}
+	return bare(c, value)
+}
+
+func bare(c *Clock, s string) time.Duration {
 	if d, _, ok := c.Number(s, time.Second); ok {
 		return d
 	}
 	if d, ok := c.Date(s); ok {
+		return d
+	}
+	if len(s) > longestDate {
+		return unknown
+	}
+	if len(s) > 1 && s[1] == ':' {
+		s = "0" + s
+	}
+	if d, ok := TimeSpan(s); ok {
+		return d
+	}
+	if d, rest, ok := Spelled(strings.ToLower(s)); ok && rest == "" {
 		return d
 	}
 	return unknown

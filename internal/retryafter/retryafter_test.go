@@ -53,8 +53,33 @@ func TestParse(t *testing.T) {
 		{"plus", []string{"Retry-After: +3"}, none, 0},
 		{"minus", []string{"Retry-After: -1"}, none, 0},
 		{"minus zero", []string{"Retry-After: -0"}, none, 0},
-		{"unit", []string{"Retry-After: 3s"}, none, 0},
-		{"long unit", []string{"Retry-After: 3 seconds"}, none, 0},
+		// A number with its unit, in quotes or before parameters has one reading: to
+		// send before it would break the server's word.
+		{"unit", []string{"Retry-After: 3s"}, 3 * time.Second, 0},
+		{"long unit", []string{"Retry-After: 3 seconds"}, 3 * time.Second, 0},
+		{"long unit in capitals", []string{"Retry-After: 3 Seconds"}, 3 * time.Second, 0},
+		{"unit without a number", []string{"Retry-After: seconds"}, none, 0},
+		{"unit that nobody knows", []string{"Retry-After: 3 parsecs"}, none, 0},
+		{"negative with a unit", []string{"Retry-After: -3s"}, none, 0},
+		{"two units", []string{"Retry-After: 1m30s"}, 90 * time.Second, 0},
+		{"two units in words", []string{"Retry-After: 1 minute, 30 seconds"}, 90 * time.Second, 0},
+		{"rising units", []string{"Retry-After: 30s1m"}, none, 0},
+		{"text behind a unit", []string{"Retry-After: 3s or so"}, none, 0},
+		{"units in a list", []string{"Retry-After: 5s, 10s"}, 10 * time.Second, 0},
+		{"units saturate", []string{"Retry-After: 99999999999999999999h"}, Max, 0},
+		{"hours, minutes and seconds", []string{"Retry-After: 00:00:45"}, 45 * time.Second, 0},
+		{"one digit of hours", []string{"Retry-After: 1:02:03"}, time.Hour + 2*time.Minute + 3*time.Second, 0},
+		{"61 seconds of a minute", []string{"Retry-After: 00:00:61"}, none, 0},
+		{"minutes and seconds, or hours and minutes", []string{"Retry-After: 01:30"}, none, 0},
+		{"parameters", []string{"Retry-After: 45;x"}, 45 * time.Second, 0},
+		{"parameters with a blank", []string{"Retry-After: 45 ; comment=busy"}, 45 * time.Second, 0},
+		{"parameters alone", []string{"Retry-After: ;x"}, none, 0},
+		{"parameters in a list", []string{"Retry-After: 5;x, 10"}, 10 * time.Second, 0},
+		{"parameters after a date", []string{"Retry-After: Sat, 19 Sep 2026 12:00:05 GMT;x"}, 5 * time.Second, 0},
+		{"X-Retry-After", []string{"X-Retry-After: 45"}, 45 * time.Second, 0},
+		{"X-Retry-After beside the field: longest", []string{"X-Retry-After: 45", "Retry-After: 5"}, 45 * time.Second, 0},
+		{"X-Retry-After is shorter", []string{"X-Retry-After: 4", "Retry-After: 5"}, 5 * time.Second, 0},
+		{"X-Retry-After rubbish", []string{"X-Retry-After: soon"}, none, 0},
 		{"exponent", []string{"Retry-After: 1e3"}, none, 0},
 		{"hex", []string{"Retry-After: 0x10"}, none, 0},
 		{"underscore", []string{"Retry-After: 1_000"}, none, 0},
@@ -67,7 +92,15 @@ func TestParse(t *testing.T) {
 		{"two dots", []string{"Retry-After: 1.2.3"}, none, 0},
 		{"inner space", []string{"Retry-After: 1 2"}, none, 0},
 		{"other digits", []string{"Retry-After: ٣"}, none, 0},
-		{"quoted", []string{`Retry-After: "3"`}, none, 0},
+		{"quoted", []string{`Retry-After: "3"`}, 3 * time.Second, 0},
+		{"single quotes", []string{`Retry-After: '3'`}, 3 * time.Second, 0},
+		{"quoted with parameters", []string{`Retry-After: "3";x`}, 3 * time.Second, 0},
+		{"quoted unit", []string{`Retry-After: "3s"`}, 3 * time.Second, 0},
+		{"quoted list", []string{`Retry-After: "3", "7"`}, 7 * time.Second, 0},
+		{"quoted date", []string{`Retry-After: "Sat, 19 Sep 2026 12:00:05 GMT"`}, 5 * time.Second, 0},
+		{"one quote", []string{`Retry-After: "3`}, none, 0},
+		{"quotes alone", []string{`Retry-After: ""`}, none, 0},
+		{"quoted text", []string{`Retry-After: "soon"`}, none, 0},
 		{"text", []string{"Retry-After: soon"}, none, 0},
 		{"empty", []string{"Retry-After:"}, none, 0},
 		{"outer space", []string{"Retry-After: \t 3 \t"}, 3 * time.Second, 0},
@@ -199,10 +232,38 @@ func FuzzDecimal(f *testing.F) {
 	})
 }
 
+// FuzzSpelled compares the strict reader with time.ParseDuration, which is
+// wider (signs, any order of units) but must agree where both accept.
+func FuzzSpelled(f *testing.F) {
+	for _, s := range []string{"17m31.056s", "644ms", "1h0m0s", "0.0000000001s", "5s5s", "48.939935699s", "1.5h", "9223372036s", "2562047h48m"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, rest, ok := Spelled(s)
+		if d < 0 || d > Max {
+			t.Fatalf("%q: %v", s, d)
+		}
+		if !ok || rest != "" || strings.ContainsAny(s, " ,") {
+			return
+		}
+		std, err := time.ParseDuration(s)
+		if err != nil || strings.Contains(s, ".") && len(s) > 16 {
+			return // words for units, days, overflow; or the float64 of the standard library
+		}
+		if std > Max {
+			std = Max
+		}
+		if d < std || d-std > 1 {
+			t.Fatalf("%q: %v, standard library %v", s, d, std)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"120", "1.5", "+5", "99999999999", "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
 		"Sun Nov  6 08:49:37 1994", "00:00:00.033", "9.23:59:59.9999999", "1789819230", "NaN", "",
+		"45s", "1 minute, 30 seconds", `"45"`, "5;x, 10", "1:02:03",
 	} {
 		f.Add(s, "0", "", int64(noon.Unix()))
 		f.Add("3", s, s, int64(0))
@@ -210,10 +271,17 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, ra, ms, date string, now int64) {
 		at := time.Unix(now, 0)
-		h := http.Header{"Retry-After": {ra, ms}, "Retry-After-Ms": {ms}, "X-Ms-Retry-After-Ms": {date}, "Date": {date}}
+		h := http.Header{"Retry-After": {ra, ms}, "Retry-After-Ms": {ms}, "X-Ms-Retry-After-Ms": {date}, "X-Retry-After": {date}, "Date": {date}}
 		w := Parse(h, at)
 		if w.Longest < 0 || w.Longest > Max || !w.OK && w != (Wait{}) {
 			t.Errorf("Parse(%v) = %+v", h, w)
+		}
+		// Quotes and parameters change nothing.
+		for _, dressed := range []string{`"` + ra + `"`, ra + ";x"} {
+			plain, got := Parse(http.Header{"Retry-After": {ra}}, at), Parse(http.Header{"Retry-After": {dressed}}, at)
+			if plain.OK && !strings.ContainsAny(ra, `,;"'`) && got != plain {
+				t.Errorf("%q is %+v, and %q is %+v", ra, plain, dressed, got)
+			}
 		}
 		// A further line never shortens what is waited for.
 		h["Retry-After"] = append(h["Retry-After"], "7")

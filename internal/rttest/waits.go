@@ -53,6 +53,10 @@ func Waits(now time.Time) []Wait {
 		{Name: "a fraction", Header: []string{"Retry-After", "1.5"}, Want: 1500 * time.Millisecond},
 		{Name: "less than a second", Header: []string{"Retry-After", "0.5"}, Want: 500 * time.Millisecond},
 		{Name: "spaces around", Header: []string{"Retry-After", " 2 "}, Want: 2 * time.Second},
+		{Name: "seconds with their unit", Header: []string{"Retry-After", "3 seconds"}, Want: 3 * time.Second},
+		{Name: "seconds in quotes, with parameters", Header: []string{"Retry-After", `"3";x`}, Want: 3 * time.Second},
+		{Name: "hours, minutes and seconds", Header: []string{"Retry-After", "00:00:45"}, Want: 45 * time.Second},
+		{Name: "the field of gateways", Header: []string{"X-Retry-After", "45"}, Want: 45 * time.Second},
 		{Name: "milliseconds", Header: []string{"Retry-After-Ms", "2500"}, Want: 2500 * time.Millisecond},
 		{Name: "the longest of two", Header: []string{"Retry-After-Ms", "100", "Retry-After", "3"}, Want: 3 * time.Second},
 		{Name: "no milliseconds beside a second", Header: []string{"Retry-After-Ms", "0", "Retry-After", "1"}, Want: time.Second},
@@ -91,7 +95,7 @@ func Waits(now time.Time) []Wait {
 			"X-Ratelimit-Limit", "10", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", strconv.FormatInt(now.Add(30*time.Second).Unix(), 10),
 		}, Want: 30 * time.Second, Order: Reset},
 	}
-	for _, v := range []string{"+3", "3s", "1e3", "", "-1", "NaN", "soon", "1,000"} {
+	for _, v := range []string{"+3", "3 parsecs", "1e3", "", "-1", "NaN", "soon", "1,000"} {
 		waits = append(waits, Wait{Name: "unreadable " + strconv.Quote(v), Header: []string{"Retry-After", v}, Order: Unreadable})
 	}
 	return waits
