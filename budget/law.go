@@ -185,9 +185,12 @@ func (d *dimension) obey(l *limit.Limit) {
 	}
 	careful = max(1, careful)
 	whole := l.Rate.N
-	if b.Law.Shape.Windowed() && d.law.row.Shape != b.Law.Shape && d.shown < d.most()/2 {
+	guess := b.Law.Shape == limit.ShapeUnknown && d.shown > 0
+	if (guess || b.Law.Shape.Windowed() && d.law.row.Shape != b.Law.Shape) && d.shown < d.most()/2 {
 		// A window holds all of its limit now and then. This one never did: it is a
-		// small bucket, or others use most of it. Both are kept to by the pace.
+		// small bucket, or others use most of it. Both are kept to by the pace. On a
+		// window that is a guess, the first balance of a bucket of ten seconds would
+		// stand for a minute.
 		b.Law = limit.Law{Shape: limit.ShapeBucket}
 	}
 	switch {

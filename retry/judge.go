@@ -261,6 +261,9 @@ func (c *call) draw(order time.Duration, ordered bool) {
 	if !c.start.IsZero() {
 		spread = min(spread, o.MaxElapsed-c.arrived.Sub(c.start)-base)
 	}
+	if !c.refused.IsZero() && c.patient() {
+		spread = min(spread, o.RateLimitFor-c.arrived.Sub(c.refused)-base)
+	}
 	if spread > 0 {
 		base += time.Duration(rand.Int64N(int64(spread) + 1))
 	}

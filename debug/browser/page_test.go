@@ -130,7 +130,7 @@ var (
 	crowded = play{
 		options:  transport.Options{RPM: 1800, TPM: 600_000},
 		provider: providertest.Options{Limits: providertest.Limits{RPM: 1800, TPM: 600_000}, Charge: providertest.Settle, Output: providertest.Uniform(20, 300)},
-		tenants:  1000, crowd: 10_200, cap: 400,
+		tenants:  1000, crowd: 14_000, cap: 400,
 	}
 )
 
@@ -237,7 +237,7 @@ func TestCrowdFits(t *testing.T) {
 	p.says("more wait behind them.")
 	p.says("(rest)")
 	st := s.meter.Read(0, 0)
-	if w := st.Budgets[0].Waiting; w < 9000 {
+	if w := st.Budgets[0].Waiting; w < 10_000 {
 		t.Errorf("only %d wait", w)
 	}
 	if n := eval[int](p, "document.querySelectorAll('*').length"); n > 2500 {
