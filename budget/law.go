@@ -90,7 +90,14 @@ func recorded(p *profile.Profile, u limit.Unit, window time.Duration, now time.T
 // user may do at once the user has said, and of days no program sees enough.
 func (d *dimension) learns(s *Scope) bool {
 	w := d.limit.Rate.Window
-	return !d.unsteady() && d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
+	return s.meters() && !d.unsteady() && d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
+}
+
+// meters reports whether the ledger keeps a guard and counts by windows. A store
+// has buckets only: a full one without its guard would go out at once.
+func (s *Scope) meters() bool {
+	_, ok := s.ledger.(*limit.Limiter)
+	return ok
 }
 
 // unsteady reports whether balances of d are read at another instant than the
@@ -122,7 +129,7 @@ func (s *Scope) study(d *dimension, now time.Time) {
 	}
 	d.law.full = row.FullWindow() || d.configured.Law.Shape == limit.ShapeBucket
 	if !d.learns(s) {
-		if known.Shape != limit.ShapeUnknown && d.configured.Burst == 0 && !d.unsteady() {
+		if known.Shape != limit.ShapeUnknown && d.configured.Burst == 0 && !d.unsteady() && s.meters() {
 			d.law.fixed = law.Belief{Law: known, Base: base, Since: now, Why: why}
 		}
 		return
