@@ -124,11 +124,13 @@ func TestLagBetweenTenants(t *testing.T) {
 				synctest.Wait()
 				// One grant at a time, in the order of the reservations.
 				var went []*waiter
+				l.lock()
 				for _, w := range line {
 					if w.lane == nil {
 						went = append(went, w)
 					}
 				}
+				l.mu.Unlock()
 				for len(went) > 0 {
 					next := went[0]
 					for _, w := range went {
