@@ -97,10 +97,15 @@ func TestFollowRule(t *testing.T) {
 			p := box(t, providertest.Options{
 				Limits: providertest.Limits{TPM: 120_000}, Capacity: 20 * time.Second, Charge: providertest.Estimate, Output: providertest.Uniform(20, 300),
 			})
+			var mu sync.Mutex // calls settle side by side
 			var last transport.Settlement
 			rt := gate(t, transport.Options{
 				Base: p.RoundTripper(), TPM: 120_000, Provider: ruled(estimate.ChargeSettle), Attempts: 10, FollowRule: follow,
-				Trace: transport.Trace{Settled: func(s transport.Settlement) { last = s }},
+				Trace: transport.Trace{Settled: func(s transport.Settlement) {
+					mu.Lock()
+					defer mu.Unlock()
+					last = s
+				}},
 			})
 			c := &http.Client{Transport: rt}
 			offer(c, 600, 200*time.Millisecond)

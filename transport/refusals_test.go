@@ -3,6 +3,7 @@ package transport_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,14 +168,14 @@ func TestAnAllowanceThatComesBack(t *testing.T) {
 // on a host of which nobody knows whether its limits are a model's or the account's.
 func TestARefusingModelDoesNotHoldTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		served := 0
+		var served atomic.Int64
 		rt := gate(t, transport.Options{RPM: 600, Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
 			rttest.Drain(r)
 			if r.Header.Get("X-Model") == "refusing" {
 				return response(r, 429, "application/json", `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`), nil
 			}
 			time.Sleep(100 * time.Millisecond)
-			served++
+			served.Add(1)
 			return response(r, 200, "application/json", `{"usage":{"prompt_tokens":20,"completion_tokens":40}}`), nil
 		})})
 		end := time.Now().Add(10 * time.Minute)
@@ -194,8 +195,8 @@ func TestARefusingModelDoesNotHoldTheOthers(t *testing.T) {
 		for range 21 {
 			<-done
 		}
-		if served < 5000 {
-			t.Errorf("%d answers in ten minutes", served)
+		if served.Load() < 5000 {
+			t.Errorf("%d answers in ten minutes", served.Load())
 		}
 	})
 }
