@@ -99,6 +99,14 @@ func (p Profile) RuleFor(model string) estimate.Rule {
 	return r
 }
 
+// Charging is p with another moment of the charge, and the rest of its rule: for a
+// provider that charges otherwise than its profile says. The output cap is reserved
+// unless the answer itself is charged. [estimate.ParseCharge] reads a name.
+func (p Profile) Charging(c estimate.Charge) Profile {
+	p.Rule.Charge, p.Rule.ReserveCap = c, c != estimate.ChargeActual
+	return p
+}
+
 // Validate reports a profile that contradicts itself, naming the field.
 func (p Profile) Validate() error {
 	switch {

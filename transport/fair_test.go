@@ -218,7 +218,7 @@ func TestBatchNeverStops(t *testing.T) {
 	for _, floor := range []int{0, 25} {
 		synctest.Test(t, func(t *testing.T) {
 			p := box(t, exactly(600_000))
-			rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 600_000, BatchFloor: floor, Provider: ruled(estimate.ChargeSettle)})
+			rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 600_000, Scopes: transport.Scopes{BatchFloor: floor}, Provider: ruled(estimate.ChargeSettle)})
 			got, waits := saturate(rt, 20*time.Minute, []load{{"chat", 50, 1000, limit.Interactive}, {"batch", 50, 2500, limit.Batch}})
 			want := float64(floor)
 			if floor == 0 {
@@ -273,7 +273,7 @@ func TestAMillionTenantsComeOnce(t *testing.T) {
 	const n = 1_000_000
 	rt := gate(t, transport.Options{
 		Base: script("200"), TPM: 1e12, Provider: ruled(estimate.ChargeSettle),
-		Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPM: 600} },
+		Scopes: transport.Scopes{Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPM: 600} }},
 	})
 	heap := func() int64 {
 		runtime.GC()
