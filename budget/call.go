@@ -35,7 +35,7 @@ type Call struct {
 	price   Price
 	cost    limit.Cost
 	who     Who
-	share   share             // of the tenant's month
+	spend   spend             // of the tenant's day and month
 	holds   bool              // an attempt holds open
 	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
@@ -109,14 +109,18 @@ func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {
 	c.cost = c.path.fit(c.cost, c.price.stated)
-	if err := c.takeShare(now); err != nil {
-		var e *limit.Error
-		errors.As(err, &e)
-		return limit.Forecast{Wait: e.Wait, Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: err}
+	c.plan()
+	if b := c.path.budget.beside; b != nil && c.spend.paid {
+		f := b.Forecast(c.asksBeside())
+		for c.cutSpend(f.Err) {
+			f = b.Forecast(c.asksBeside())
+		}
+		if f.Err != nil {
+			return f
+		}
 	}
-	c.share.settle(0, 0, 0)
 	f := c.scope.ledger.Forecast(c.asks(false))
-	for c.cutGuess(f.Err) {
+	for c.cutGuess(f.Err) || c.cutSpend(f.Err) {
 		f = c.scope.ledger.Forecast(c.asks(false))
 	}
 	return f
@@ -138,22 +142,36 @@ func (c *Call) For(w Who) { c.who = w }
 func (c *Call) asks(first bool) limit.Ask {
 	return limit.Ask{
 		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
-		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first,
+		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first, Spend: c.spend.asked(),
 	}
 }
 
-// admit takes what an attempt costs: from the tenant's month, and then from the
-// ledger, or from neither.
+// asksBeside is what the call asks of the limiter beside a foreign ledger.
+func (c *Call) asksBeside() limit.Ask {
+	return limit.Ask{Tenant: c.who.Tenant, Spend: c.spend.asked()}
+}
+
+// admit takes what an attempt costs, of the tenant's day and month too: all in one
+// decision of the ledger, or nothing. What a foreign ledger does not know of is taken
+// before, and given back if it refuses.
 func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
-	if err := c.takeShare(now); err != nil {
-		return err
+	c.plan()
+	if b := c.path.budget.beside; b != nil && c.spend.paid {
+		r, err := b.TryAdmit(c.asksBeside())
+		for c.cutSpend(err) {
+			r, err = b.TryAdmit(c.asksBeside())
+		}
+		if err != nil {
+			return err
+		}
+		c.spend.beside = r
 	}
 	r, err := c.ask(ctx, first)
-	for c.cutGuess(err) {
+	for c.cutGuess(err) || c.cutSpend(err) {
 		r, err = c.ask(ctx, first)
 	}
 	if err != nil {
-		c.share.settle(0, 0, 0)
+		c.spend.beside.Return()
 		return err
 	}
 	c.take(r)
@@ -198,19 +216,6 @@ func (c *Call) cut(cost limit.Cost) {
 	if c.cost = cost; c.price.prompt {
 		c.price.input, c.price.output = cost.Input, cost.Output
 	}
-}
-
-// takeShare takes what the call may cost from its tenant's month.
-func (c *Call) takeShare(now time.Time) (err error) {
-	if c.who.Tenant == "" {
-		return nil
-	}
-	if t := c.path.budget.monthOfTenant(c.who.Tenant); t != nil {
-		p := &c.price
-		c.share, err = t.take(now, c.who.Tenant, p.model, limit.Cost{Input: p.input, Output: max(p.output, p.reserve)},
-			limit.Cost{Input: p.stated.Input, Output: p.reserveStated})
-	}
-	return err
 }
 
 func (c *Call) take(r limit.Reservation) {
@@ -369,15 +374,15 @@ func (c *Call) End(e Ending) {
 	case c.Between():
 	case back == limit.Cost{}:
 		c.open.Keep()
-		c.share.keep()
+		c.spend.beside.Keep()
 		c.close(c.cost)
 	case back == c.cost:
 		c.open.Return()
-		c.share.settle(0, 0, 0)
+		c.spend.beside.Return()
 		c.close(limit.Cost{})
 	default:
-		c.share.settle(c.cost.Input-back.Input, 0, c.cost.Output-back.Output)
-		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
+		input, output := c.cost.Input-back.Input, c.cost.Output-back.Output
+		c.settle(input, output, c.spend.spends(input, 0, output))
 		if c.arrival != (limit.Cost{}) && back.Input|back.Output != 0 {
 			c.becomes(c.sent, limit.Cost{Requests: c.arrival.Requests})
 		}
@@ -398,8 +403,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	s := c.scope
 	rule := s.Rule(c.price.model)
 	input, output := c.price.Actual(r, rule)
-	c.shareUsed(r, input, output)
-	c.settle(input, output)
+	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
 		c.watch.LimitChanged(ch.old, ch.new)
@@ -413,28 +417,16 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 }
 
-// shareUsed corrects what the call took of its tenant's month to what was used,
-// whatever the provider charges against its limits. A count that is not known is
-// as it was charged.
-func (c *Call) shareUsed(r *usage.Result, input, output int64) {
-	if c.share.of == nil {
-		return
-	}
-	u := used(r)
-	if u.Input < 0 {
-		u.Input = input
-	}
-	if u.Output < 0 || !r.Complete {
-		u.Output = max(u.Output, output)
-	}
-	c.share.settle(u.Input, u.Cached, u.Output)
-}
-
 // settle ends the reservation with the tokens that it really cost. Its request
 // stays counted.
-func (c *Call) settle(input, output int64) {
+func (c *Call) settle(input, output int64, spent limit.Spend) {
 	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
-	c.open.Settle(actual)
+	if c.spend.paid {
+		c.open.SettleSpent(actual, spent)
+		c.spend.beside.SettleSpent(actual, spent)
+	} else {
+		c.open.Settle(actual)
+	}
 	c.close(actual)
 }
 
