@@ -69,7 +69,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
 	if r != nil {
-		c.price = s.prices.Price(*r, s.Rule(r.Model))
+		c.price = s.prices.Price(*r, s.Rule(time.Now(), r))
 	}
 	c.cost = c.price.Cost()
 	c.cost.Requests = max(1, requests)
@@ -277,7 +277,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	} else {
 		defer c.open.Passed()
 		c.path.admitted(now, c.sent)
-		if c.price.charge == estimate.ChargeActual {
+		if c.price.rule.Charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
 	}
@@ -301,18 +301,19 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
 		}
 		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
-			c.question(r)
+			c.question(now, r)
 		}
 	}
 }
 
 // question asks whether what a token limit has left fits the charge rule.
-func (c *Call) question(r reading) {
+func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
-	current := estimate.Charge(s.charge.Load())
-	seen, doubted := s.doubt.saw(c.sent, c.sums, r.remaining, r.limit, current)
+	current := s.inForceFor(&c.price)
+	seen, doubted := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted && c.watch.Doubted(current, seen) {
-		s.charge.Store(uint32(seen))
+		s.charge.Store(uint32(seen) + 1)
+		s.doubt.followed()
 	}
 }
 
@@ -424,16 +425,17 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		return
 	}
 	s := c.scope
-	rule := s.Rule(c.price.model)
-	input, output := c.price.Actual(r, rule)
+	price := c.price
+	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
+		price = price.under(learned(price.rule, estimate.Charge(seen-1)))
+	}
+	input, output := price.Actual(r, price.rule)
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
 		c.watch.LimitChanged(ch.old, ch.new)
 	}
-	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
-	usedIn, usedOut := c.price.Actual(r, rule)
-	s.doubt.ended(&c.price, usedIn, usedOut)
+	s.doubt.ended(&c.price, r)
 	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
 	if input != c.cost.Input || output != c.cost.Output {
 		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
@@ -459,7 +461,7 @@ func (c *Call) arrives() limit.Cost {
 	switch {
 	case c.path.Profile().RemainingAfter:
 		own.Input, own.Output = 0, 0
-	case c.price.charge == estimate.ChargeActual:
+	case c.price.rule.Charge == estimate.ChargeActual:
 		own.Output = 0 // not produced yet
 	}
 	return own
