@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 )
 
-// One client that is told nothing against rivals with a client for each crowd, told
-// its limits. tripmeter serves as many as one of itself for each crowd would, within
+// One unconfigured client against rivals with a client for each crowd, configured
+// with its limits. tripmeter serves as many as one of itself for each crowd would, within
 // three per cent, with no more refusals; and where tenants share, their tokens are
 // equal. The table of docs/scopes.md is what this test prints with -v.
 func TestSituations(t *testing.T) {
-	told := Policy{"tripmeter, one client, told nothing", Unconfigured.New}
+	single := Policy{"tripmeter, one client, unconfigured", Unconfigured.New}
 	apart := Policy{"tripmeter, a client for each", Unconfigured.New}
 	var table strings.Builder
 	for _, s := range Situations() {
@@ -40,7 +40,7 @@ func TestSituations(t *testing.T) {
 			table.WriteString(" |\n")
 			return got, refused
 		}
-		one, refused := play(told, true)
+		one, refused := play(single, true)
 		tenants := s.Crowds[0].Tenant != ""
 		if tenants {
 			var sum, squares float64

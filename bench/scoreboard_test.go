@@ -90,7 +90,7 @@ served.
 tripmeter has the profile of the provider: its charge rule, its prompt count
 (a quarter of the characters, as in the provider's own estimate), a burst a
 second shorter than a bucket holds, and the window profile (95 %% of the limit,
-from nothing) where minutes are counted. **tripmeter, told nothing** has no limit
+from nothing) where minutes are counted. **tripmeter, unconfigured** has no limit
 and no profile: it reads headers and assumes that what a call reserves is
 settled.
 
@@ -132,7 +132,7 @@ more of the slices with hundreds of refusals for each hundred calls.
 		case Tenants:
 			fmt.Fprintf(md, "\nThe hog has ten of twelve calls. All share one budget and one line; the wait of\nthe small ones is their whole wait, from their own arrival.\n")
 		case Processes:
-			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the one that is told\nnothing learns the whole limit from headers in each process.\n")
+			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the unconfigured\none learns the whole limit from headers in each process.\n")
 		}
 		table(md, rows, l)
 	}
