@@ -538,19 +538,25 @@ func (l *Learner) byReset(e Evidence) {
 	case last.ok && missing > 1 && moved > 2*slack:
 		l.votes.against++
 	}
-	named := none
+	if e.Reset.D%time.Second == 0 { // of milliseconds one in a thousand is
+		grain = max(grain, time.Second)
+	}
 	for i, from := range [instants]time.Time{e.Answered, e.Mark.at} {
-		r := &l.resets[i]
-		if r.saw(from.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain) && (named == none || 4*r.spread() < l.resets[named].spread()) {
+		l.resets[i].saw(from.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain, l.o.Window)
+	}
+	named := none
+	for i := range l.resets {
+		if r := &l.resets[i]; r.sure() && (named == none || r.breaks < l.resets[named].breaks) {
 			named = i
 		}
 	}
-	if named != none && (l.windows[fixedFromReset] == nil || l.named != named && 4*l.resets[named].spread() < l.resets[l.named].spread()) {
+	if named != none && (l.windows[fixedFromReset] == nil || l.named != named && !l.resets[l.named].sure()) {
 		l.named = named
 		edge := l.resets[named].middle().Sub(l.base) + grain/2
 		used := l.n - e.Remaining.N
 		l.begin(weightedFromReset, limit.Law{Shape: limit.ShapeTwoWindows, Edge: edge}, e.Mark.at, used)
 		l.begin(fixedFromReset, limit.Law{Shape: limit.ShapeFixed, Edge: edge}, e.Mark.at, used)
+		l.pairs[weightedFromReset], l.pairs[fixedFromReset] = fit{}, fit{}
 		l.epoch++ // marks of before know nothing of them
 		l.last.ok = false
 	}
@@ -838,35 +844,44 @@ type resets struct {
 	left    int64         // remaining on the last
 	first   time.Duration
 	agree   int // answers in a row that named the same instant, with another remaining
+	all     int // of them in all
+	breaks  int // answers that named another before the next edge
 	n       int
 	same    bool // all named the same time from now on
 	changed bool // although remaining was another
 }
 
-// saw reports whether three answers in a row, with different remaining, have named
-// one instant.
-func (r *resets) saw(at time.Time, d time.Duration, remaining int64, grain time.Duration) bool {
+// saw takes in an instant that an answer names.
+func (r *resets) saw(at time.Time, d time.Duration, remaining int64, grain, window time.Duration) {
 	r.n++
 	switch {
 	case r.n == 1:
 		r.edge, r.left, r.first, r.same = at, remaining, d, true
-		return false
+		return
 	case d != r.first:
 		r.same = false
 	case remaining != r.left:
 		r.changed = true
 	}
-	if diff := at.Sub(r.edge); diff < -grain-time.Second/4 || diff > grain+time.Second/4 {
-		r.edge, r.agree, r.lo, r.hi = at, 0, 0, 0
+	diff := at.Sub(r.edge)
+	if far := diff < -grain-time.Second/4 || diff > grain+time.Second/4; far {
+		if diff < window/2 { // else it is the next edge
+			r.breaks++
+			r.agree = 0
+		}
+		r.edge, r.lo, r.hi = at, 0, 0
 	} else if r.lo, r.hi = min(r.lo, diff), max(r.hi, diff); remaining != r.left && d != r.first {
 		r.agree++
+		if r.all++; r.all >= 4*memory {
+			r.all, r.breaks = r.all/2, r.breaks/2
+		}
 	}
 	r.left = remaining
-	return r.agree >= 2
 }
 
-// spread is by how much the instants that agree differ.
-func (r *resets) spread() time.Duration { return r.hi - r.lo }
+// sure reports whether three answers in a row, with different remaining, have named
+// one instant, and few have named another before the next edge.
+func (r *resets) sure() bool { return r.agree >= 2 && r.breaks*4 <= r.all }
 
 // middle is the instant that they name.
 func (r *resets) middle() time.Time { return r.edge.Add((r.lo + r.hi) / 2) }
