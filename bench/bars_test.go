@@ -97,7 +97,7 @@ func misruled(c estimate.Charge) func(*transport.Options, Knows) {
 		if k.Options.Algorithm == providertest.Bucket {
 			plain(o, k)
 		}
-		o.Provider.Rule.Charge, o.Provider.Rule.ReserveCap = c, c != estimate.ChargeActual
+		o.Provider = o.Provider.Charging(c)
 	}
 }
 
