@@ -98,6 +98,9 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	c.scope.touch()
 	c.path.account.touch()
 	c.path.ask(now, c.cost)
+	if c.price.prompt {
+		c.path.begin()
+	}
 	return c.admit(ctx, now, false)
 }
 
@@ -181,10 +184,16 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 }
 
 func (c *Call) ask(ctx context.Context, first bool) (limit.Reservation, error) {
-	if a := c.asks(first); c.who.Fast {
-		return c.scope.ledger.TryAdmit(a)
-	} else {
+	a := c.asks(first)
+	if !c.who.Fast {
 		return c.scope.ledger.Admit(ctx, a)
+	}
+	for {
+		r, err := c.scope.ledger.TryAdmit(a)
+		var e *limit.Error
+		if err == nil || !errors.As(err, &e) || e.Dimension != "in-flight" || e.Scope != c.scope.name || !c.scope.another() {
+			return r, err
+		}
 	}
 }
 
@@ -247,6 +256,7 @@ func (c *Call) Stay() {
 // limits.
 func (c *Call) Pass(now time.Time) {
 	c.path.admitted(now, c.sent)
+	c.path.answered(false)
 	c.open.Passed()
 }
 
@@ -285,6 +295,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if refused {
 		m = nil // no evidence
 	}
+	defer c.path.answered(refused)
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
 		if !refused {
@@ -378,6 +389,11 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	}
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	if concerned == nil {
+		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
+			concerned = path.learned()
+		}
+	}
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
