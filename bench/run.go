@@ -105,6 +105,11 @@ func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 // run plays a scenario with a policy. It is called inside a synctest bubble,
 // whose time is virtual.
 func run(s Scenario, p Policy, seed uint64) (Result, error) {
+	if s.shape != nil {
+		if err := s.shape.await(); err != nil {
+			return Result{}, err
+		}
+	}
 	// Windows stand on the wall clock; nobody starts at :00.
 	time.Sleep(time.Duration(seed) * 7919 * time.Millisecond)
 	o := s.options(seed)

@@ -23,6 +23,7 @@ type Shape struct {
 	Profile  string               // name in package profile; empty is the unknown one
 	Path     string               // endpoint; empty is chat
 	Model    string               // of every call on that path; empty is "box"
+	Day      string               // on which it is played, as "2025-10-01"; empty is any
 	Load     Load
 	N        int // calls
 	Models   int // that the calls go to in turn; 0 is one
@@ -151,6 +152,18 @@ func (s Shape) body(i int, c Call) []byte {
 	text := fmt.Sprintf("%08d ", i) + strings.Repeat("word ", int(4*c.Prompt)/5+1)
 	text = text[:max(4*(c.Prompt-2), 9)]
 	return fmt.Appendf(nil, `{"model":%q,"max_output_tokens":%d,"input":[{"role":"user","content":%q}]}`, cmp.Or(s.Model, "box"), c.Cap, text)
+}
+
+// await sleeps until the shape's day: what is recorded of a provider has dates.
+func (s Shape) await() error {
+	if s.Day == "" {
+		return nil
+	}
+	day, err := time.Parse(time.DateOnly, s.Day)
+	if err == nil {
+		time.Sleep(time.Until(day))
+	}
+	return err
 }
 
 // scenario is the shape as the run takes it.

@@ -35,20 +35,21 @@ var laws = func() []Shape {
 		preset, profile, path string
 		drain                 Bars
 		fresh                 time.Duration
+		day                   string
 	}{
-		{"openai-chat", "openai", "", bucket, 300 * time.Millisecond},
-		{"openai-responses", "openai", "/v1/responses", bucket, 300 * time.Millisecond},
-		{"openai-gpt5", "openai", "/v1/responses", bucket, 300 * time.Millisecond},
-		{"anthropic", "anthropic", "/v1/messages", bucket, 1500 * time.Millisecond},
-		{"azure", "azure", "", bucket, 300 * time.Millisecond},
-		{"groq", "groq", "", bucket, 300 * time.Millisecond},
-		{"azure-2025", "azure", "", Bars{OfIdeal: .985, Refused: 1}, 0},
-		{"xai", "xai", "", Bars{Used: .96, Refused: 1}, 0},
-		{"mistral", "mistral", "", Bars{Used: .975, Refused: 1}, 0},
-		{"mistral-2025", "mistral", "", Bars{Used: .975, Refused: 1}, 0},
-		{"anthropic-2024", "anthropic", "/v1/messages", Bars{OfIdeal: .985, Refused: 1}, 0},
+		{"openai-chat", "openai", "", bucket, 300 * time.Millisecond, "2026-08-01"},
+		{"openai-responses", "openai", "/v1/responses", bucket, 300 * time.Millisecond, "2026-08-01"},
+		{"openai-gpt5", "openai", "/v1/responses", bucket, 300 * time.Millisecond, "2026-08-01"},
+		{"anthropic", "anthropic", "/v1/messages", bucket, 1500 * time.Millisecond, "2026-08-01"},
+		{"azure", "azure", "", bucket, 300 * time.Millisecond, "2026-08-01"},
+		{"groq", "groq", "", bucket, 300 * time.Millisecond, "2026-08-01"},
+		{"azure-2025", "azure", "", Bars{OfIdeal: .985, Refused: 1}, 0, "2025-10-01"},
+		{"xai", "xai", "", Bars{Used: .96, Refused: 1}, 0, "2026-08-01"},
+		{"mistral", "mistral", "", Bars{Used: .975, Refused: 1}, 0, "2026-08-01"},
+		{"mistral-2025", "mistral", "", Bars{Used: .975, Refused: 1}, 0, "2025-09-01"},
+		{"anthropic-2024", "anthropic", "/v1/messages", Bars{OfIdeal: .985, Refused: 1}, 0, "2024-05-01"},
 	} {
-		s := Shape{Name: p.preset, Provider: preset(p.preset), Profile: p.profile, Path: p.path}
+		s := Shape{Name: p.preset, Provider: preset(p.preset), Profile: p.profile, Path: p.path, Day: p.day}
 		if p.preset == "openai-gpt5" {
 			s.Model = "gpt-5.4" // its charge is that of the family
 		}

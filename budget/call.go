@@ -321,10 +321,13 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	current := s.inForceFor(&c.price)
-	seen, doubted := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted && c.watch.Doubted(current, seen) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
+		s.rule(now, true)
+	} else if known && !doubted && !s.ruled.Load() {
+		s.rule(now, false)
 	}
 }
 

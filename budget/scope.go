@@ -41,6 +41,7 @@ type Scope struct {
 	profile *profile.Profile // set once, before the first call
 	records bool             // what recorded traffic shows of charges holds for it
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
+	ruled   atomic.Bool      // balances have shown the charge rule
 
 	doubt doubt
 
