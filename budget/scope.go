@@ -40,7 +40,8 @@ type Scope struct {
 	records bool             // what recorded traffic shows of charges holds for it
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
 
-	doubt doubt
+	doubt  doubt
+	others shared // guarded by mu
 
 	mu         sync.Mutex // guards below
 	kinds      []kind     // of limits, and what they speak of
@@ -251,6 +252,7 @@ func (s *Scope) limits() []limit.Limit {
 // holds s.mu.
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
+	s.heed(now)
 	if !d.law.until.IsZero() && !now.Before(d.law.until) {
 		s.study(d, now) // another day
 	}
