@@ -56,7 +56,8 @@ func (w worker) run() {
 		l = redislimit.Alone(redislimit.Split(limits[0], w.Split))
 	} else {
 		t := &fatal{}
-		x, err := redislimit.New(redislimit.Options{Name: w.Budget, Runner: viaRueidis(t, w.Store), Limits: limits, MaxInFlight: 4096})
+		x, err := redislimit.New(redislimit.Options{Name: w.Budget, Runner: viaRueidis(t, w.Store), Limits: limits, MaxInFlight: 4096,
+			Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second})
 		if err != nil {
 			panic(err)
 		}

@@ -108,6 +108,14 @@ func TestEveryKeyEndsAndNoneBeforeItsDebt(t *testing.T) {
 	queue(t, m[1], limit.Ask{Cost: tokens(1), Tenant: "u"})
 	queue(t, m[1], limit.Ask{Cost: tokens(1), Class: limit.Batch})
 	m[1].PauseScope("elsewhere", limit.Pause{For: 5 * time.Hour})
+	lim := limit.Limit{Name: "log", Rate: limit.Rate{N: 100, Window: time.Second}, Guard: 10, Law: limit.Law{Shape: limit.ShapeLog}}
+	m[0].EnforceScopeLimit("windowed", lim)
+	for range 3 {
+		take(t, m[0], limit.Ask{Cost: requests(1), Scopes: []string{"windowed"}}).Keep()
+		time.Sleep(5 * time.Millisecond) // another slot
+	}
+	m[0].Note("windowed", "key", "text")
+	m[0].Snapshot()
 	keys := strings.Split(server.Must(t, "KEYS", "*"), "\n")
 	if len(keys) < 8 {
 		t.Fatalf("only %q", keys)
@@ -141,7 +149,7 @@ func TestLostStateIsNoFreshBurst(t *testing.T) {
 			server := redistest.Start(t)
 			var gaps atomic.Int64
 			runner := viaGoRedis(t, server.Addr)
-			m := members(t, 3, func() redislimit.Runner { return runner }, redislimit.Options{
+			m := members(t, 3, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
 				Limits: append(tokenLimit(limit.PerSecond(1000), 10_000, false), limit.Limit{Name: "day", Unit: limit.Tokens, Rate: limit.PerDay(50_000), Burst: 50_000}),
 				Trace:  redislimit.Trace{Gap: func(redislimit.State) { gaps.Add(1) }}})
 			held := take(t, m[0], limit.Ask{Cost: tokens(6000)})
@@ -206,7 +214,7 @@ func TestARestartWithPersistenceKeepsDebt(t *testing.T) {
 func TestAFullServerRefusesAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
-	l := open(t, redislimit.Options{Runner: viaGoRedis(t, server.Addr), Limits: tokenLimit(limit.PerHour(1), 100, false)})
+	l := open(t, redislimit.Options{Timeout: brisk, Runner: viaGoRedis(t, server.Addr), Limits: tokenLimit(limit.PerHour(1), 100, false)})
 	take(t, l, limit.Ask{Cost: tokens(10)}).Keep()
 	server.Must(t, "CONFIG", "SET", "maxmemory", "1")
 	_, err := l.TryAdmit(limit.Ask{Cost: tokens(10)})
@@ -278,7 +286,7 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 			server := redistest.Start(t)
 			runner := viaGoRedis(t, server.Addr)
 			var away, back atomic.Int64
-			m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
+			m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
 				Away: p, Limits: tokenLimit(limit.PerSecond(1000), 1000, false), MaxInFlight: 10,
 				Trace: redislimit.Trace{
 					Away: func(s redislimit.State) {
@@ -426,7 +434,7 @@ func TestThirtySecondsWithoutTheStore(t *testing.T) {
 			t.Parallel()
 			const rate, burst, outage = 2000, 4000, 30 * time.Second
 			server := redistest.Start(t)
-			m := members(t, 4, func() redislimit.Runner { return viaGoRedis(t, server.Addr) }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(rate), burst, true)})
+			m := members(t, 4, func() redislimit.Runner { return viaGoRedis(t, server.Addr) }, redislimit.Options{Timeout: brisk, Limits: tokenLimit(limit.PerSecond(rate), burst, true)})
 			for _, l := range m {
 				l.Snapshot()
 			}
@@ -550,7 +558,7 @@ func TestTheShareIsOfEveryScope(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaGoRedis(t, server.Addr)
-	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
+	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
 		Open: func(scope string) (limit.ScopeOptions, []limit.Limit) {
 			if scope == "model" {
 				return limit.ScopeOptions{MaxInFlight: 4}, tokenLimit(limit.PerHour(1000), 1000, false)
