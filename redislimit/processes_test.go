@@ -214,6 +214,10 @@ func start(t testing.TB, w worker) *exec.Cmd {
 // has seen the edge of a window: in the store it is one instant.
 func TestEightProcessesKilledAtRandom(t *testing.T) {
 	t.Parallel()
+	onTime(t, theEightProcessesKilledAtRandom)
+}
+
+func theEightProcessesKilledAtRandom(t testing.TB) {
 	const rate, burst, span = 4000, 8000, 16 * time.Second
 	server := redistest.Start(t)
 	p := newProvider(t, rate, burst)
@@ -275,6 +279,10 @@ func TestEightProcessesKilledAtRandom(t *testing.T) {
 // not lend.
 func TestFourProcessesUseWhatOneUses(t *testing.T) {
 	t.Parallel()
+	onTime(t, theFourProcessesUseWhatOneUses)
+}
+
+func theFourProcessesUseWhatOneUses(t testing.TB) {
 	const rate, burst, span = 3000, 6000, 6 * time.Second
 	server := redistest.Start(t)
 	used := map[string]float64{}
