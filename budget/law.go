@@ -332,12 +332,7 @@ func (p *Path) correct(sent, now time.Time, c limit.Cost) {
 			if d.law.learner == nil {
 				continue
 			}
-			switch n := part(d.limit.Unit, c); {
-			case n < 0:
-				d.law.learner.Charged(sent, n)
-			case n > 0:
-				d.law.learner.Charged(now, n)
-			}
+			d.law.learner.Corrected(sent, now, part(d.limit.Unit, c))
 		}
 		s.mu.Unlock()
 	}

@@ -43,6 +43,11 @@ type Scope struct {
 	doubt  doubt
 	others shared // guarded by mu
 
+	// Of an account: who was answered last, and when that attempt left, in
+	// nanoseconds since 1970.
+	answered     atomic.Pointer[Scope]
+	answeredSent atomic.Int64
+
 	mu         sync.Mutex // guards below
 	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
@@ -54,6 +59,7 @@ type Scope struct {
 	rest       time.Time // when the last drain opens or opened
 	unused     []quota   // that are no counters
 	streak     streak
+	blames     blames
 	overload   overload
 	probing    time.Time // until then a pause may be in force that has probes
 }
@@ -394,6 +400,7 @@ func (s *Scope) admitted(now, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
+	s.blames = blames{}
 	s.overload.answered(sent)
 	for _, d := range s.dims {
 		if d.cut.active() {

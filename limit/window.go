@@ -414,7 +414,8 @@ func (w *Window) set(r Rate) {
 }
 
 // become returns w under another law of the same rate, with the use that w has
-// kept. w must keep a log.
+// kept. w must keep a log. An edge that moves raises no credit: an edge that is
+// found late would else open a window that was used up already.
 func (w *Window) become(l Law) *Window {
 	next := &Window{law: l, keeps: true}
 	from := max(0, w.at-2*int64(w.w))
@@ -426,6 +427,9 @@ func (w *Window) become(l Law) *Window {
 		}
 	}
 	next.advance(w.at)
+	if more := next.Credit() - w.Credit(); more > 0 && l.Shape == w.law.Shape {
+		next.charge(next.at, more)
+	}
 	return next
 }
 
