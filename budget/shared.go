@@ -104,7 +104,7 @@ func (c *Call) heedCharge(now time.Time) {
 	}
 }
 
-// hear reports whether a rule that another process has seen is to be reported: once,
+// hear reports whether to report a rule that another process has seen: once,
 // and not while it is given up.
 func (d *doubt) hear(now time.Time) bool {
 	d.mu.Lock()
