@@ -254,7 +254,8 @@ func theEightProcessesKilledAtRandom(t testing.TB) {
 		c.Process.Kill()
 	}
 	// What is left is what the dead held: it comes back.
-	l := open(t, redislimit.Options{Name: "kill", Runner: viaRueidis(t, server.Addr), Limits: tokenLimit(limit.PerSecond(rate), burst, true), MaxInFlight: 4096})
+	l := open(t, redislimit.Options{Name: "kill", Runner: viaRueidis(t, server.Addr), Limits: tokenLimit(limit.PerSecond(rate), burst, true), MaxInFlight: 4096,
+		Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second})
 	eventually(t, 10*time.Second, "places and turns of the dead are back", func() bool {
 		s := l.Snapshot()
 		return s.InFlight == 0 && s.Waiting == 0

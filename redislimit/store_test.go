@@ -337,6 +337,10 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 // is charged when it is back: nothing is admitted twice in the long run.
 func TestOneProcessCutOffIsChargedForItsShare(t *testing.T) {
 	t.Parallel()
+	onTime(t, theOneProcessCutOffIsChargedForItsShare)
+}
+
+func theOneProcessCutOffIsChargedForItsShare(t testing.TB) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	lines := []*wire{{Runner: runner}, {Runner: runner}}
@@ -432,63 +436,67 @@ func TestThirtySecondsWithoutTheStore(t *testing.T) {
 	for _, how := range []string{"stopped", "frozen"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			const rate, burst, outage = 2000, 4000, 30 * time.Second
-			server := redistest.Start(t)
-			m := members(t, 4, func() redislimit.Runner { return viaGoRedis(t, server.Addr) }, redislimit.Options{Timeout: brisk, Limits: tokenLimit(limit.PerSecond(rate), burst, true)})
-			for _, l := range m {
-				l.Snapshot()
-			}
-			begun := time.Now()
-			var down, up time.Time
-			go func() {
-				time.Sleep(3 * time.Second)
-				down = time.Now()
-				if how == "stopped" {
-					server.Kill()
-				} else {
-					server.Freeze()
-				}
-				time.Sleep(outage)
-				if how == "stopped" {
-					server.Run(t)
-				} else {
-					server.Thaw()
-				}
-				up = time.Now()
-			}()
-			all, longest := hammer(m, 8, 20, outage+8*time.Second)
-			if over := excess(all, rate, burst+rate/4); over > 0 {
-				t.Errorf("%.0f tokens over the limit", over)
-			}
-			before := between(all, begun.Add(time.Second), down) / (rate * down.Sub(begun.Add(time.Second)).Seconds())
-			during := between(all, down.Add(time.Second), up) / (rate * up.Sub(down.Add(time.Second)).Seconds())
-			back := time.Duration(0)
-			for _, l := range m {
-				if l.State().Away {
-					t.Error("still away")
-				}
-			}
-			for _, a := range all {
-				if a.at.After(up.Add(600 * time.Millisecond)) {
-					back = a.at.Sub(up)
-					break
-				}
-			}
-			after := between(all, up.Add(time.Second), up.Add(4*time.Second)) / (rate * 3)
-			t.Logf("used: before %.3f, during %.3f, after %.3f; the longest call %v; first after the learning period %v", before, during, after, longest, back)
-			if longest > 1500*time.Millisecond {
-				t.Errorf("a call bound to one second took %v", longest)
-			}
-			if during < 0.9 || during > 1.01 {
-				t.Errorf("the shares used %.3f of the rate", during)
-			}
-			if back > time.Second {
-				t.Errorf("back after %v", back)
-			}
-			if after < 0.75 || after > 1.2 { // that it is no burst, excess has shown
-				t.Errorf("%.3f of the rate after it", after)
-			}
+			onTime(t, func(t testing.TB) { thirtySeconds(t, how) })
 		})
+	}
+}
+
+func thirtySeconds(t testing.TB, how string) {
+	const rate, burst, outage = 2000, 4000, 30 * time.Second
+	server := redistest.Start(t)
+	m := members(t, 4, func() redislimit.Runner { return viaGoRedis(t, server.Addr) }, redislimit.Options{Timeout: brisk, Limits: tokenLimit(limit.PerSecond(rate), burst, true)})
+	for _, l := range m {
+		l.Snapshot()
+	}
+	begun := time.Now()
+	var down, up time.Time
+	go func() {
+		time.Sleep(3 * time.Second)
+		down = time.Now()
+		if how == "stopped" {
+			server.Kill()
+		} else {
+			server.Freeze()
+		}
+		time.Sleep(outage)
+		if how == "stopped" {
+			server.Run(t)
+		} else {
+			server.Thaw()
+		}
+		up = time.Now()
+	}()
+	all, longest := hammer(m, 8, 20, outage+8*time.Second)
+	if over := excess(all, rate, burst+rate/4); over > 0 {
+		t.Errorf("%.0f tokens over the limit", over)
+	}
+	before := between(all, begun.Add(time.Second), down) / (rate * down.Sub(begun.Add(time.Second)).Seconds())
+	during := between(all, down.Add(time.Second), up) / (rate * up.Sub(down.Add(time.Second)).Seconds())
+	back := time.Duration(0)
+	for _, l := range m {
+		if l.State().Away {
+			t.Error("still away")
+		}
+	}
+	for _, a := range all {
+		if a.at.After(up.Add(600 * time.Millisecond)) {
+			back = a.at.Sub(up)
+			break
+		}
+	}
+	after := between(all, up.Add(time.Second), up.Add(4*time.Second)) / (rate * 3)
+	t.Logf("used: before %.3f, during %.3f, after %.3f; the longest call %v; first after the learning period %v", before, during, after, longest, back)
+	if longest > 1500*time.Millisecond {
+		t.Errorf("a call bound to one second took %v", longest)
+	}
+	if during < 0.9 || during > 1.01 {
+		t.Errorf("the shares used %.3f of the rate", during)
+	}
+	if back > time.Second {
+		t.Errorf("back after %v", back)
+	}
+	if after < 0.75 || after > 1.2 { // that it is no burst, excess has shown
+		t.Errorf("%.3f of the rate after it", after)
 	}
 }
 
