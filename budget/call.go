@@ -379,6 +379,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	case !c.named:
 		s.failed(now)
 	}
+	if left := max(d, c.wait-now.Sub(c.heard)); left > 0 {
+		s.probe(left, named(left))
+	}
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
 	defer c.tell(changes)
