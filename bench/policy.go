@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
@@ -23,6 +24,9 @@ type Knows struct {
 	providertest.Limits
 	Options   providertest.Options
 	Processes int // clients that share the limits, all with the same policy
+
+	// Ledger is the store of all clients of a run.
+	Ledger func() (limit.Ledger, error)
 }
 
 // share is what one of the processes may use.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
@@ -129,6 +130,7 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 	if s.Load == Processes {
 		knows.Processes = 4
 	}
+	knows.Ledger = sync.OnceValues(func() (limit.Ledger, error) { return newStore() })
 	var clients []http.RoundTripper
 	for range knows.Processes {
 		c, err := p.New(wire{box.RoundTripper(), seed, w}, knows)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -320,8 +321,12 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 // question asks whether what a token limit has left fits the charge rule.
 func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
+	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
 	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	if doubted {
+		s.note(noteCharge, strconv.Itoa(int(seen)+1))
+	}
 	if doubted && c.watch.Doubted(current, seen) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()

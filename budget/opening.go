@@ -180,8 +180,8 @@ type tally struct {
 	requests, input, output recent
 }
 
-// note notes what an attempt takes of a scope without limits.
-func (s *Scope) note(now time.Time, c limit.Cost) {
+// tallies counts what an attempt takes of a scope without limits.
+func (s *Scope) tallies(now time.Time, c limit.Cost) {
 	if s.taught.Load() {
 		return
 	}

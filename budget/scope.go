@@ -43,7 +43,8 @@ type Scope struct {
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
 	ruled   atomic.Bool      // balances have shown the charge rule
 
-	doubt doubt
+	doubt  doubt
+	others shared // guarded by mu
 
 	// Of an account: who was answered last, and when that attempt left, in
 	// nanoseconds since 1970.
@@ -263,6 +264,7 @@ func (s *Scope) limits() []limit.Limit {
 // holds s.mu.
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
+	s.heed(now)
 	if !d.law.until.IsZero() && !now.Before(d.law.until) {
 		s.study(d, now) // another day
 	}

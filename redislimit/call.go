@@ -587,6 +587,7 @@ func (l *Limiter) apply(c *call, s string) error {
 				s.limits = append(s.limits, k)
 				s.windowed = s.windowed || k.Law.Shape.Windowed()
 			}
+			s.readNotes(r)
 		}
 	}
 	if c.query != nil {

@@ -34,6 +34,7 @@ const (
 	ctlEnforce = 8
 	ctlProbe   = 9
 	ctlPassed  = 10
+	ctlNote    = 11
 )
 
 func (l *Limiter) control(c *control) {
@@ -210,6 +211,9 @@ func (c *control) write(w *writer, store int64) {
 	case ctlLimit, ctlEnforce:
 		w.str(c.name)
 		writeLimit(w, c.lim, store)
+	case ctlNote:
+		w.str(c.name)
+		w.str(c.why)
 	case ctlDrain, ctlLower, ctlKnown:
 		w.str(c.name)
 	case ctlProbe, ctlPassed:

@@ -1883,6 +1883,15 @@ for _ = 1, changes do
         dirty[s] = true
       end
     end
+  elseif kind == 11 then -- a note
+    local key, text = nx(), nx()
+    key = string.sub(key, 1, 256)
+    local nkey = pre .. 'n:' .. name
+    if call('HLEN', nkey) < 64 or call('HEXISTS', nkey, key) == 1 then
+      call('HSET', nkey, key, string.format('%.0f:', now) .. text)
+      call('PEXPIRE', nkey, KEEP)
+      root[EPOCH] = root[EPOCH] + 1
+    end
   elseif kind == 10 then -- an attempt that left then was not refused
     local path, sent = paths[nx()], nx()
     for _, s in ipairs(path.s) do
@@ -2039,6 +2048,18 @@ for k = 1, ns do
         local n = #out
         out[n + 1], out[n + 2], out[n + 3], out[n + 4] = l[RB], l[RL], l[U], ''
         if l[MORE] then out[n + 3], out[n + 4] = more().credit(l), l[MORE][TEXT] end
+      end
+      local notes = call('HGETALL', pre .. 'n:' .. names[k])
+      out[#out + 1] = #notes / 2
+      local at = {}
+      for j = 1, #notes, 2 do at[notes[j]] = notes[j + 1] end
+      local sorted = {}
+      for key in pairs(at) do sorted[#sorted + 1] = key end
+      table.sort(sorted)
+      for _, key in ipairs(sorted) do
+        local cut = string.find(at[key], ':', 1, true)
+        local n = #out
+        out[n + 1], out[n + 2], out[n + 3] = key, tonumber(string.sub(at[key], 1, cut - 1)), string.sub(at[key], cut + 1)
       end
     end
   end

@@ -328,3 +328,19 @@ func TestAnEdgeSeenOnAWrongClock(t *testing.T) {
 		}
 	}
 }
+
+// All parts of a window together are within the limit in every window; a longer one
+// would let each process use all of it at once.
+func TestASplitWindowIsNoLonger(t *testing.T) {
+	whole := limit.Limit{Unit: limit.Tokens, Rate: limit.PerMinute(1000), Guard: 100, Margin: 9,
+		Law: limit.Law{Shape: limit.ShapeFixed, Spare: 7}}
+	for n := 2; n < 40; n++ {
+		part := Split(whole, n)
+		if part.Rate.Window != time.Minute || part.Rate.N*int64(n) > 1000 || part.Guard < 1 || part.Guard*int64(n) > 100 {
+			t.Errorf("one of %d: %v behind a guard of %d", n, part.Rate, part.Guard)
+		}
+		if _, err := part.Checked("part"); err != nil {
+			t.Error(err)
+		}
+	}
+}

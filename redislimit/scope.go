@@ -22,6 +22,9 @@ type scope struct {
 	told   int64 // the epoch of the limits when they were
 	paused int64 // until when, as last told, microseconds of the store
 
+	notes []note // as last told, by key
+	noted uint64 // how often they changed
+
 	windowed bool // one of its limits is a window
 
 	call int64 // the last call that named it, and its place there
