@@ -84,7 +84,8 @@ type Budget struct {
 	tenants    tenants
 	setting    sync.Mutex // held for a whole SetLimit; before mu
 
-	last atomic.Pointer[found] // that was asked for last
+	last     atomic.Pointer[found] // that was asked for last
+	attempts atomic.Uint64         // that have left
 
 	mu sync.RWMutex // guards below; never held while the ledger is called
 	// changed counts SetModels.
@@ -209,6 +210,10 @@ func (b *Budget) find(k key, a *Address) *found {
 	}
 	if m == nil {
 		m = new(Model)
+	}
+	if t := together(&b.profile, a.Model); t != "" {
+		add(b.togetherName(account, t), nil, limit.ScopeOptions{})
+		p.inner.shared.Store(true)
 	}
 	if a.Model != "" {
 		outer := p.inner

@@ -42,6 +42,7 @@ type Call struct {
 
 	// The attempt on the wire, or the last one.
 	sent       time.Time
+	number     uint64     // of all attempts of the budget
 	arrival    limit.Cost // what the provider charged it on arrival, as far as it was entered
 	marks      marks
 	sums       predictions   // of the charge rules, when it left
@@ -222,6 +223,7 @@ func (c *Call) take(r limit.Reservation) {
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.number = c.path.budget.attempts.Add(1)
 	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
@@ -239,7 +241,7 @@ func (c *Call) Stay() {
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
 func (c *Call) Pass(now time.Time) {
-	c.path.admitted(now, c.sent)
+	c.path.admitted(now, c.sent, c.number)
 	c.open.Passed()
 }
 
@@ -268,7 +270,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
-		c.path.admitted(now, c.sent)
+		c.path.admitted(now, c.sent, c.number)
 		if c.price.charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
@@ -325,12 +327,12 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		l.Refused(c.open) // a ledger on paper counts them
 	}
 	if r.NotRate {
-		c.scope.failed(now)
+		c.path.failed(now)
 		c.End(Refused)
 		return
 	}
 	s := c.scope
-	more := s.patience(now, c.sent)
+	more := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
 	switch {
 	case d > 0 && (!c.named || more > c.wait):
@@ -362,8 +364,11 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
-	if e == Unknown && !c.Between() {
-		c.scope.failed(time.Now())
+	if (e == Unknown || e == Overloaded) && !c.Between() {
+		c.path.failed(time.Now())
+	}
+	if e == Free && !c.Between() {
+		c.path.cleared(c.sent)
 	}
 	switch back := c.back(e); {
 	case c.Between():
@@ -395,6 +400,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	if c.Between() {
 		return
 	}
+	c.path.cleared(c.sent)
 	s := c.scope
 	rule := s.Rule(c.price.model)
 	input, output := c.price.Actual(r, rule)

@@ -441,8 +441,13 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	case errorObj:
 		f.common(key, raw, isString)
 	case metadata:
-		if key == "provider_name" || key == "raw" {
-			f.upstream = true
+		switch key {
+		case "provider_name", "raw":
+			f.upstream = f.upstream || isString && len(raw) > 0
+		case "limit_source": // OpenRouter: openrouter_free_tier_daily
+			if isString && len(raw) <= maxWord {
+				f.reason = text(raw)
+			}
 		}
 	case headersObj:
 		if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
@@ -510,6 +515,10 @@ func (f *fields) common(key string, raw []byte, isString bool) {
 	case "param":
 		if isString {
 			f.param = word
+		}
+	case "reason": // Google, in errors; Kiro
+		if isString && f.reason == "" {
+			f.reason = word
 		}
 	case "message", "Message":
 		if isString {
