@@ -36,6 +36,14 @@ func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 		}
 		s.mu.Unlock()
 	}
+	closed := p.For
+	if p.ProbeAfter > 0 {
+		closed = min(closed, p.ProbeAfter)
+	}
+	s.mu.Lock()
+	s.some.Store(true)
+	s.gate.shut(now, closed)
+	s.mu.Unlock()
 	s.ledger.PauseScope(s.name, p)
 	return p
 }
@@ -82,6 +90,7 @@ func (s *Scope) cleared(sent time.Time) {
 func (s *Scope) resume() {
 	s.mu.Lock()
 	s.streak, s.overload, s.usedUp, s.probing = streak{}, overload{}, allowances{}, time.Time{}
+	s.gate.lift()
 	s.mu.Unlock()
 	s.ledger.ResumeScope(s.name)
 }

@@ -57,6 +57,7 @@ type Scope struct {
 	probing    time.Time // until then a pause may be in force that has probes
 	asked      time.Time // when it began, or was renewed
 	ended      rows      // by the last answer that ended one
+	gate       gate
 }
 
 // Adopt gives the scope the profile of its provider. The first profile counts;
