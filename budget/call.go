@@ -343,8 +343,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 			why = "it refused for the rate"
 		}
 		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
-	case !c.named:
-		s.failed(now)
+	}
+	if !c.named {
+		c.path.failed(now) // a probe that was refused
 	}
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)

@@ -48,9 +48,9 @@ var periods = [...]period{
 // limits.
 var shorter = [...]string{"per minute", "per min", "per-min", "/ min", "/min", "rpm", "tpm", "per second", "per hour", "per-hour", "perminute", "hourly", "5 hour", "每分钟", "每秒", "小时"}
 
-// used fills in the window of an allowance that is used up, and turns a refusal for
-// the rate into one where the body says that the limit is of a day or a month and asks
-// for no wait: the same call cannot succeed within minutes.
+// used fills in the window of an allowance that is used up. A refusal for the rate is
+// one too if the body names a limit of a day or a month and asks for no wait: the same
+// call cannot succeed within minutes.
 func (v *Verdict) used(f *fields, s sentenceText) {
 	if v.Class != RateLimit && v.Class != Quota || v.Account || f.quotaZero || s.zeroQuota() || s.hasNumbers() && v.Limit == 0 {
 		return
@@ -136,7 +136,7 @@ func isLetter(s string, i int) bool {
 }
 
 // ofAccount reports whether an allowance that is used up is of more than the model.
-// Google's quotas name what they are per; sentences name the model or the account.
+// The names of Google's quotas have PerModel in them; sentences name the model or the account.
 func (s sentenceText) ofAccount(f *fields) bool {
 	for _, id := range f.quotaIDs {
 		if strings.Contains(id, "PerDay") && strings.Contains(id, "PerModel") {

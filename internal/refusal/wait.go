@@ -110,9 +110,9 @@ func digit(s string) string {
 // utc8 is how far ahead of UTC the clocks in China are.
 const utc8 = 8 * time.Hour
 
-// inChina reports whether a refusal is one of Zhipu or Z.ai, whose sentences name a
-// reset in UTC+8 and without a zone (can1357/oh-my-pi#11014, in Chinese;
-// diegosouzapw/OmniRoute#14479, in English). A reset that would be past in UTC+8 is
+// inChina reports whether a refusal is one of Zhipu or Z.ai. Their sentences name a
+// reset in UTC+8, without a zone: can1357/oh-my-pi#11014 in Chinese, and
+// diegosouzapw/OmniRoute#14479 in English. A reset that would be past in UTC+8 is
 // not meant so: an allowance that is back refuses nobody.
 func (s sentenceText) inChina(f *fields) bool {
 	return len(f.code) == 4 && f.code[:2] == "13" || strings.Contains(string(s), "将在")
