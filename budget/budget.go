@@ -85,7 +85,8 @@ type Budget struct {
 	beside     *limit.Limiter // of allowances, where the ledger cannot keep them; or nil
 	setting    sync.Mutex     // held for a whole SetLimit; before mu
 
-	last atomic.Pointer[found] // that was asked for last
+	last     atomic.Pointer[found] // that was asked for last
+	attempts atomic.Uint64         // that have left
 
 	mu sync.RWMutex // guards below; never held while the ledger is called
 	// changed counts SetModels.
@@ -217,6 +218,10 @@ func (b *Budget) find(k key, a *Address) *found {
 	}
 	if m == nil {
 		m = new(Model)
+	}
+	if t := together(&b.profile, a.Model); t != "" {
+		add(b.togetherName(account, t), nil, limit.ScopeOptions{})
+		p.inner.shared.Store(true)
 	}
 	if a.Model != "" {
 		outer := p.inner

@@ -43,6 +43,7 @@ type Call struct {
 
 	// The attempt on the wire, or the last one.
 	sent       time.Time
+	number     uint64     // of all attempts of the budget
 	arrival    limit.Cost // what the provider charged it on arrival, as far as it was entered
 	marks      marks
 	sums       predictions   // of the charge rules, when it left
@@ -239,6 +240,7 @@ func (c *Call) take(r limit.Reservation) {
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.number = c.path.budget.attempts.Add(1)
 	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
@@ -256,7 +258,7 @@ func (c *Call) Stay() {
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
 func (c *Call) Pass(now time.Time) {
-	c.path.admitted(now, c.sent)
+	c.path.admitted(now, c.sent, c.number)
 	c.path.answered(false)
 	c.open.Passed()
 }
@@ -287,7 +289,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
-		c.path.admitted(now, c.sent)
+		c.path.admitted(now, c.sent, c.number)
 		if c.price.rule.Charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
@@ -341,12 +343,6 @@ func (c *Call) Pause(now time.Time, d time.Duration) {
 	c.watch.Paused(c.path.pause(now, d))
 }
 
-// PauseOf holds everybody of the scope that r speaks of for r.Wait: an allowance is
-// used up until then.
-func (c *Call) PauseOf(now time.Time, r Refusal) {
-	c.watch.Paused(c.path.speaks(now, c.sent, &r).pause(now, r.Wait))
-}
-
 // blamed is the scope that the last refusal spoke of.
 func (c *Call) blamed() *Scope {
 	if c.refusedBy != nil {
@@ -367,14 +363,14 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		l.Refused(c.open) // a ledger on paper counts them
 	}
 	if r.NotRate {
-		c.scope.failed(now)
+		c.path.failed(now)
 		c.End(Refused)
 		return
 	}
 	path := c.path.speaks(now, c.sent, &r)
 	s := path.inner
 	c.refusedBy = s
-	more := s.patience(now, c.sent)
+	more := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
 	if s != c.scope && c.named { // the header held the model; the body says whom else
 		d = max(d, c.wait-now.Sub(c.heard))
@@ -389,8 +385,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 			why = "it refused for the rate"
 		}
 		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
-	case !c.named:
-		s.failed(now)
+	}
+	if !c.named {
+		c.path.failed(now) // a probe that was refused
 	}
 	if left := max(d, c.wait-now.Sub(c.heard)); left > 0 {
 		s.probe(left, named(left))
@@ -418,8 +415,11 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
-	if e == Unknown && !c.Between() {
-		c.scope.failed(time.Now())
+	if (e == Unknown || e == Overloaded) && !c.Between() {
+		c.path.failed(time.Now())
+	}
+	if e == Free && !c.Between() {
+		c.path.cleared(c.sent)
 	}
 	switch back := c.back(e); {
 	case c.Between():
@@ -451,6 +451,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	if c.Between() {
 		return
 	}
+	c.path.cleared(c.sent)
 	s := c.scope
 	price := c.price
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps

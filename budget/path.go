@@ -49,6 +49,9 @@ func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
 		s.Adopt(now, pr)
 	}
 	p.adopted.Store(true)
+	if together(p.account.profile, p.key.model) != "" {
+		p.join()
+	}
 	return first
 }
 
@@ -100,7 +103,7 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 	}
 }
 
-func (p *Path) admitted(now, sent time.Time) {
+func (p *Path) admitted(now, sent time.Time, number uint64) {
 	if a := p.account; a != p.inner {
 		if a.answered.Load() != p.inner {
 			a.answered.Store(p.inner)
@@ -109,7 +112,7 @@ func (p *Path) admitted(now, sent time.Time) {
 	}
 	for _, s := range p.scopes {
 		if s.some.Load() {
-			s.admitted(now, sent)
+			s.admitted(now, sent, number)
 		}
 	}
 }
@@ -214,6 +217,25 @@ func (p *Path) pause(now time.Time, d time.Duration) limit.Pause {
 		}
 	}
 	return held
+}
+
+// failed is [Scope.failed] for every scope of the path.
+func (p *Path) failed(now time.Time) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.failed(now)
+		}
+	}
+}
+
+// cleared notes for every scope of the path that an attempt which left at sent has ended
+// the pauses that let probes go.
+func (p *Path) cleared(sent time.Time) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.cleared(sent)
+		}
+	}
 }
 
 // silence notes for every scope of the path that a model has answered; see

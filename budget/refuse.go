@@ -39,11 +39,12 @@ type drained struct {
 	young bool // it came after the refused attempt, which gives nothing back to it
 }
 
-// patience counts the refusal of an attempt that left at sent, and returns how
+// patience counts the refusal of the attempt of that number, which left at sent, and returns how
 // long everybody waits at least.
-func (s *Scope) patience(now, sent time.Time) time.Duration {
+func (s *Scope) patience(now, sent time.Time, number uint64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.takeBack(number)
 	s.some.Store(true) // an answer ends the streak
 	return s.streak.refused(now, sent)
 }

@@ -67,7 +67,11 @@ type Scope struct {
 	overload   overload
 	opening    opening
 	tally      *tally    // nil until something was used, and where limits are known
+	usedUp     allowances
 	probing    time.Time // until then a pause may be in force that has probes
+	asked      time.Time // when it began, or was renewed
+	ended      rows      // by the last answer that ended one
+	gate       gate
 }
 
 // Adopt gives the scope the profile of its provider. The first profile counts;
@@ -402,9 +406,10 @@ func (s *Scope) use(now time.Time, c limit.Cost) {
 
 // admitted notes that the attempt that left at sent was not refused. It ends the
 // streak, and cut rates grow back.
-func (s *Scope) admitted(now, sent time.Time) {
+func (s *Scope) admitted(now, sent time.Time, number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended = rows{number, s.streak.n, s.usedUp.probes, s.overload.row}
 	s.streak.admitted(sent)
 	s.blames = blames{}
 	if s.probes && s.streak.n == 0 {
@@ -412,6 +417,7 @@ func (s *Scope) admitted(now, sent time.Time) {
 		s.ledger.ResumeScope(s.name)
 	}
 	s.overload.answered(sent)
+	s.usedUp.answered(sent)
 	for i := 0; i < len(s.dims); i++ {
 		d := s.dims[i]
 		if d.grow(now) {
@@ -421,4 +427,25 @@ func (s *Scope) admitted(now, sent time.Time) {
 			s.apply(d, now)
 		}
 	}
+}
+
+// rows are the refusals in a row that the header of an answer has ended. The body of
+// that answer may turn out to be a refusal: then the rows go on.
+type rows struct {
+	by               uint64 // the number of the attempt
+	refusals, probes int
+	overloaded       bool
+}
+
+// takeBack makes the rows go on that the attempt of that number has ended. The caller
+// holds s.mu.
+func (s *Scope) takeBack(number uint64) {
+	r := s.ended
+	if r.by != number || number == 0 {
+		return
+	}
+	s.ended = rows{}
+	s.streak.n = max(s.streak.n, r.refusals)
+	s.usedUp.probes = max(s.usedUp.probes, r.probes)
+	s.overload.row = s.overload.row || r.overloaded
 }

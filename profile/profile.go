@@ -74,6 +74,11 @@ type Profile struct {
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
 
+	// Together are patterns of models, with * for any characters, that have used up an
+	// allowance of the account together: a refusal that speaks of all of them holds all
+	// of them, and no other model.
+	Together []string
+
 	// Endpoints are paths that the common table lacks, or that mean another thing
 	// with this provider. See [Profile.Endpoint].
 	Endpoints []Endpoint
@@ -137,6 +142,11 @@ func (p Profile) Validate() error {
 	for _, h := range p.Hosts {
 		if _, err := path.Match(h, ""); err != nil || h == "" || h != strings.ToLower(h) {
 			return fmt.Errorf("profile: Hosts: %q is no pattern in lower case", h)
+		}
+	}
+	for _, t := range p.Together {
+		if t == "" || strings.ContainsAny(t, `?[\`) {
+			return fmt.Errorf("profile: Together: %q is no pattern: only * stands for others", t)
 		}
 	}
 	for _, f := range p.Factors {
@@ -225,6 +235,7 @@ func Names() []string {
 // clone keeps the table out of the caller's reach.
 func (p Profile) clone() Profile {
 	p.Hosts, p.Factors = slices.Clone(p.Hosts), slices.Clone(p.Factors)
+	p.Together = slices.Clone(p.Together)
 	p.Dialect.Windows, p.Endpoints = slices.Clone(p.Dialect.Windows), slices.Clone(p.Endpoints)
 	return p
 }

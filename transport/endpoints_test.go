@@ -130,6 +130,51 @@ func TestAnUnknownPathIsJudgedByItsBody(t *testing.T) {
 	}
 }
 
+// The type of a body says what it may hold. What is no JSON is an upload, and so costs a
+// request; JSON under another name is read.
+func TestAnUnknownPathIsJudgedByTheTypeOfItsBody(t *testing.T) {
+	const prompt, store = `{"messages":[{"role":"user","content":"hi"}]}`, `{"name":"store"}`
+	noise := strings.Repeat("\x00\x01", 5000)
+	for _, c := range []struct {
+		contentType, body string
+		tokens            bool
+	}{
+		{"application/octet-stream", noise, false},
+		{"application/octet-stream", prompt, true},
+		{"application/octet-stream", store, false},
+		{"Application/Octet-Stream; x=y", noise, false},
+		{"text/plain", "how much is the fish?", false},
+		{"text/plain; charset=utf-8", prompt, true},
+		{"text/plain", store, false},
+		{"text/csv", "a,b\n1,2\n", false},
+		{"application/x-ndjson", `{"custom_id":"1","body":` + prompt + "}\n", false},
+		{"application/jsonl", `{"custom_id":"1","body":` + prompt + "}\n", false},
+		{"application/xml", "<a/>", false},
+		{"application/x-protobuf", noise, false},
+		{"application/grpc", noise, false},
+		{"application/pdf", noise, false},
+		{"audio/wav", noise, false},
+		{"image/png", noise, false},
+		{"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n" + noise, false},
+		{"application/graphql", "{ models { name } }", false},
+		{"application/json", `{"query":"query Models($n: Int) { models(first: $n) { name } }","variables":{"n":5}}`, false},
+		{"application/json", `{"query":"{ models { name } }"}`, false},
+		{"application/json", `{"operationName":"Add","query":"mutation Add { add }"}`, false},
+		{"application/graphql-response+json", `{"query":"subscription { models }"}`, false},
+		{"application/json", `{"query":"how much is the fish?","documents":["a","b"]}`, true},
+		{"application/json", `{"query":"query the fish","documents":["a","b"]}`, true},
+		{"application/json", `{"model":"m","query":"{ models }"}`, true},
+		{"", prompt, true},
+		{"application/vnd.api+json", prompt, true},
+		{"application/vnd.api+json", store, false},
+	} {
+		cost, err := priced(t, transport.Options{}, call(t, "POST", "/some/where", c.contentType, c.body))
+		if err != nil || cost.Requests != 1 || (cost.Input+cost.Output > 0) != c.tokens {
+			t.Errorf("%s, %.60q: %v, %v", c.contentType, c.body, cost, err)
+		}
+	}
+}
+
 // A web form, as for an OAuth token, holds no prompt.
 func TestAFormHoldsNoPrompt(t *testing.T) {
 	for _, contentType := range []string{"application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded; charset=utf-8"} {

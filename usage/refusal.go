@@ -32,6 +32,11 @@ type Refusal struct {
 	// Reset is the time until an allowance that is used up is there again; 0 is
 	// unknown. It is there for what is not retryable too.
 	Reset time.Duration
+	// Window is the window of an allowance that is used up: 24 hours, or 30 days for a
+	// month; 0 is unknown. Wide: it is of more than the model, see
+	// [github.com/tripmeter/tripmeter/budget.Allowance].
+	Window time.Duration
+	Wide   bool
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" where the error does not say.
 	Dimension string

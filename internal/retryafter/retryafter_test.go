@@ -326,8 +326,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzWaits writes a length of time in one of its spellings, into one of the fields, dressed
-// in one of the ways of servers, and beside others: never a shorter wait is read.
+// FuzzWaits writes a length of time in one of its spellings into one of the fields. It
+// is dressed in one of the ways of servers, with other lines beside it. Never a shorter
+// wait is read.
 func FuzzWaits(f *testing.F) {
 	for i := range uint64(200) {
 		f.Add(i*0x9e3779b97f4a7c15, int64(i*i*i*7919), uint8(i))
