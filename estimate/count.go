@@ -135,16 +135,13 @@ func (c *counter) add(t []byte, escaped bool) {
 	scanned := 0     // to where rows of letters have been looked for
 text:
 	for {
-		begin, full := i, 0 // full: words of eight bytes before this one that may all be letters
+		begin := i
 		for i+8 <= len(t) {
 			x := binary.LittleEndian.Uint64(t[i : i+8]) // t[i:] costs another check, and a tenth of the time
 			if (x|zeroBytes(x^stop))&highBits != 0 {
 				break
 			}
-			if full++; x&letterBits != letterBits {
-				full = 0
-			}
-			if full >= 2 && i >= scanned { // a row of more than longRow letters has two such words
+			if x&last&letterBits == letterBits && i >= scanned { // as once at least in a row of more than longRow letters
 				var extra int64
 				extra, scanned = w.longLetters(t, begin, i)
 				sum += extra
@@ -297,9 +294,9 @@ const (
 
 	// letterBits is set in all letters, and in the ten marks beside them.
 	letterBits = 0x4040404040404040
-	// longRow is the length that no row of letters of one case has in words: what is
+	// longRow is the length that a row of letters of one case has in few words: what is
 	// longer is a sequence of symbols, as of genes and proteins.
-	longRow = 24
+	longRow = 22
 )
 
 // longLetters finds the row of letters of one case that t[i] is in, not before begin,
@@ -314,10 +311,12 @@ func (w *weights) longLetters(t []byte, begin, i int) (extra int64, end int) {
 	for i > begin && classOf(t[i-1]) == c {
 		i--
 	}
-	if end-i <= longRow {
-		return 0, end
+	for j := i + longRow; j < end; j++ {
+		if t[j] != t[j-1] { // the same letter over and over is cheap
+			extra += w.long[c-classLower]
+		}
 	}
-	return int64(end-i) * w.long[c-classLower], end
+	return extra, end
 }
 
 // drawn is the weight of a box-drawing or block character, and remembers it.

@@ -73,7 +73,7 @@ type table struct {
 	ascii    [128]uint16              // each character; digits are not used
 	repeated [5]uint16                // in place of ascii: a blank after a blank, a line end after a line end, a mark after the same mark, after two of the same, and after eight
 	run      uint16                   // added once where blanks follow one another, two or more
-	long     [2]uint16                // added to each letter of a row of more than longRow letters of one case: small, capital
+	long     [2]uint16                // added to a letter after longRow or more of the same case, and after another letter: small, capital
 	digit    [2]uint16                // the first digit of a group of three, the others
 	meet     [classes][classes]uint16 // added where a character of the second class follows one of the first
 	wide     []span                   // everything above ASCII, without gaps
@@ -105,15 +105,14 @@ type weights struct {
 	// run is added once for each row of two or more blanks.
 	run int64
 	// enter is added to a character above ASCII, by the byte before it.
-	enter [256]uint16
+	enter [0x81]uint16
 	// box is the weight of a box-drawing or block character after the same one, and
 	// after two of the same.
 	box [boxes][2]uint16
 	// row is what a mark after two of the same costs less than after one, and longRow
 	// what one after eight costs less than after two.
 	row, longRow int64
-	// long is added for each letter of a row of more than longRow letters of one case:
-	// small, capital.
+	// long is added to a letter after longRow or more of the same case, and after another letter: small, capital.
 	long [2]int64
 	// wide is the weight of a character above ASCII, by the first two bytes of
 	// its UTF-8 form, six bits of each.

@@ -25,7 +25,7 @@ func simple(tab *table, text []byte) int64 {
 	}
 	sum := int64(0)
 	last, digits, blanks := rune('\n'), 0, 0
-	same, row := 0, 0 // characters before that are the same; letters before of the same case
+	same, row, longer := 0, 0, 0 // characters before that are the same; letters before of the same case, and those after 22 of them
 	third := func() int {
 		if same >= 2 {
 			return 1
@@ -33,10 +33,10 @@ func simple(tab *table, text []byte) int64 {
 		return 0
 	}
 	endRow := func(c class) {
-		if row > 24 {
-			sum += int64(row) * int64(tab.long[c-classLower])
+		if longer > 0 {
+			sum += int64(longer) * int64(tab.long[c-classLower])
 		}
-		row = 0
+		row, longer = 0, 0
 	}
 	for _, r := range string(text) {
 		from, to := classOf(asByte(last)), classOf(asByte(r))
@@ -79,6 +79,9 @@ func simple(tab *table, text []byte) int64 {
 			}
 		}
 		if to == classLower || to == classUpper {
+			if row >= 22 && r != last {
+				longer++
+			}
 			row++
 		}
 		if r == last {

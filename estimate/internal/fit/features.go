@@ -25,7 +25,7 @@ const (
 	meet                 // a character of one class after one of another
 	wide                 // the code points from a that share a weight
 	box                  // a box-drawing or block character b after the same one (a = 0), and after two of the same (1)
-	long                 // a letter in a row of more than longRow letters of one case: small (a = 0) or capital (1)
+	long                 // a letter after longRow or more of the same case, and after another letter: small (a = 0) or capital (1)
 	bigram               // an ASCII character after another, beside what both classes say
 )
 
@@ -62,15 +62,15 @@ func classOf(r rune) int {
 	return punct
 }
 
-// longRow is the length that no row of letters of one case has in words: what is longer
-// is a sequence of symbols, as of genes and proteins.
-const longRow = 24
+// longRow is the length that a row of letters of one case has in few words: what is
+// longer is a sequence of symbols, as of genes and proteins.
+const longRow = 22
 
 // features counts the features of a text.
 func features(text []byte) map[feature]int {
 	f := map[feature]int{}
 	last, before, digits, blanks := rune('\n'), line, 0, 0
-	same, row := 0, 0 // characters before that are the same; letters before of the same case
+	same, row, longer := 0, 0, 0 // characters before that are the same; letters before of the same case; of these, those that count as long
 	for _, r := range string(text) {
 		c := classOf(r)
 		switch {
@@ -104,10 +104,10 @@ func features(text []byte) map[feature]int {
 			same = 1
 		}
 		if c != before {
-			if row > longRow {
-				f[feature{kind: long, a: before - lower}] += row
+			if longer > 0 {
+				f[feature{kind: long, a: before - lower}] += longer
 			}
-			row = 0
+			row, longer = 0, 0
 			f[feature{kind: meet, a: before, b: c}]++
 			digits, blanks = 0, 0
 		}
@@ -115,6 +115,9 @@ func features(text []byte) map[feature]int {
 		case number:
 			digits++
 		case lower, upper:
+			if row >= longRow && r != last {
+				longer++
+			}
 			row++
 		case blank:
 			if blanks++; blanks == 2 {
@@ -123,8 +126,8 @@ func features(text []byte) map[feature]int {
 		}
 		last, before = r, c
 	}
-	if row > longRow {
-		f[feature{kind: long, a: before - lower}] += row
+	if longer > 0 {
+		f[feature{kind: long, a: before - lower}] += longer
 	}
 	return f
 }
