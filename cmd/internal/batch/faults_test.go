@@ -456,14 +456,14 @@ func TestMoney(t *testing.T) {
 // A disk that fills up in the middle of a line leaves whole lines.
 func TestFullDiskLeavesWholeLines(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
-	a, _, err := open(name, nil, newIDs(), false)
+	a, _, err := open(name, nil, newIDs(), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.w = &filling{File: a.f, left: 1000}
 	id, n := "a", 0
 	for err == nil {
-		err = a.write(batchfile.Answer{ID: "batch_req_1", CustomID: &id, Response: &batchfile.Response{StatusCode: 200, Body: []byte("{}")}})
+		_, err = a.write(batchfile.Answer{ID: "batch_req_1", CustomID: &id, Response: &batchfile.Response{StatusCode: 200, Body: []byte("{}")}})
 		n++
 	}
 	if !errors.Is(err, syscall.ENOSPC) || n < 5 {
@@ -499,7 +499,7 @@ func TestMemoryOfAnID(t *testing.T) {
 	writeAnswers(t, name, n)
 	before := liveHeap()
 	done := newIDs()
-	a, was, err := open(name, nil, done, false)
+	a, was, err := open(name, nil, done, false, nil)
 	if err != nil || was.lines != n {
 		t.Fatal(was, err)
 	}
@@ -538,7 +538,7 @@ func BenchmarkResume(b *testing.B) {
 	for b.Loop() {
 		before := liveHeap()
 		done := newIDs()
-		a, was, err := open(name, nil, done, false)
+		a, was, err := open(name, nil, done, false, nil)
 		if err != nil || was.lines != 1_000_000 {
 			b.Fatal(was, err)
 		}
