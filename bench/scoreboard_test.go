@@ -99,7 +99,7 @@ const situationsHead = "\n## Several models, providers and tenants\n"
 func writeSituations(md *bytes.Buffer, rows []situationRow) {
 	md.WriteString(situationsHead + `
 Five minutes of a program that sends to more than one model, provider or tenant. One
-client of tripmeter serves all of it and is told nothing, but for the name of the
+client of tripmeter serves all of it unconfigured, but for the name of the
 tenant in the context. Each rival has what its technique allows: a client for each
 crowd, told the limits of that crowd, or its share of what tenants have in common.
 
@@ -156,7 +156,7 @@ served.
 tripmeter has the profile of the provider: its charge rule, its prompt count
 (a quarter of the characters, as in the provider's own estimate), a burst a
 second shorter than a bucket holds, and the window profile (95 %% of the limit,
-from nothing) where minutes are counted. **tripmeter, told nothing** has no limit
+from nothing) where minutes are counted. **tripmeter, unconfigured** has no limit
 and no profile: it reads headers and assumes that what a call reserves is
 settled.
 
@@ -198,7 +198,7 @@ more of the slices with hundreds of refusals for each hundred calls.
 		case Tenants:
 			fmt.Fprintf(md, "\nThe hog has ten of twelve calls. All share one budget and one line; the wait of\nthe small ones is their whole wait, from their own arrival.\n")
 		case Processes:
-			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the one that is told\nnothing learns the whole limit from headers in each process.\n")
+			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the unconfigured\none learns the whole limit from headers in each process.\n")
 		}
 		table(md, rows, l)
 	}

@@ -153,8 +153,8 @@ func (s Shape) scenario() Scenario {
 	return Scenario{Name: s.Name, Load: s.Load, N: s.N, shape: &s}
 }
 
-// Told is tripmeter with the limits and the shape's profile.
-func (s Shape) Told() Policy {
+// Configured is tripmeter with the limits and the shape's profile.
+func (s Shape) Configured() Policy {
 	return tripmeter("limits and profile", func(o *transport.Options, _ Knows) { o.Provider = s.profile() })
 }
 

@@ -89,8 +89,8 @@ func TestShapes(t *testing.T) {
 		seeds = 10
 	}
 	for _, s := range laws {
-		for i, p := range []Policy{s.Told(), s.Learning()} {
-			t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, [...]string{"told", "nothing configured"}[i]), func(t *testing.T) {
+		for i, p := range []Policy{s.Configured(), s.Learning()} {
+			t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, [...]string{"configured", "unconfigured"}[i]), func(t *testing.T) {
 				t.Parallel()
 				r := Row{}
 				var rs []Result

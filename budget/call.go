@@ -48,6 +48,8 @@ type Call struct {
 	named      bool          // its header named a wait, and everybody waits for it
 	wait       time.Duration // that wait
 	noRequests bool          // its header left no request
+	heard      time.Time     // when its header came
+	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -103,7 +105,7 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 // others if the scope has refused again and again. A call that is refused whatever
 // else is answered would else go first after each pause, and bring the next one.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
-	return c.admit(ctx, now, !c.scope.inStreak())
+	return c.admit(ctx, now, !c.blamed().inStreak())
 }
 
 // Forecast is what the call would wait if it came at now, and for what.
@@ -253,6 +255,7 @@ func (c *Call) Pass(now time.Time) {
 // refuses the attempt for its rate; [Call.Refuse] must follow.
 func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
+	c.heard = now
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
@@ -319,6 +322,20 @@ func (c *Call) Pause(now time.Time, d time.Duration) {
 	c.watch.Paused(c.path.pause(now, d))
 }
 
+// PauseOf holds everybody of the scope that r speaks of for r.Wait: an allowance is
+// used up until then.
+func (c *Call) PauseOf(now time.Time, r Refusal) {
+	c.watch.Paused(c.path.speaks(now, c.sent, &r).pause(now, r.Wait))
+}
+
+// blamed is the scope that the last refusal spoke of.
+func (c *Call) blamed() *Scope {
+	if c.refusedBy != nil {
+		return c.refusedBy
+	}
+	return c.scope
+}
+
 // Waiting reports whether the header of the last answer named a wait, so that
 // everybody waits already.
 func (c *Call) Waiting() bool { return c.named }
@@ -335,9 +352,15 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.End(Refused)
 		return
 	}
-	s := c.scope
+	path := c.path.speaks(now, c.sent, &r)
+	s := path.inner
+	c.refusedBy = s
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
+	if s != c.scope && c.named { // the header held the model; the body says whom else
+		d = max(d, c.wait-now.Sub(c.heard))
+		c.named = false
+	}
 	switch {
 	case d > 0 && (!c.named || more > c.wait):
 		why := named(d)
@@ -351,7 +374,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		s.failed(now)
 	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is

@@ -42,6 +42,11 @@ type Scope struct {
 
 	doubt doubt
 
+	// Of an account: who was answered last, and when that attempt left, in
+	// nanoseconds since 1970.
+	answered     atomic.Pointer[Scope]
+	answeredSent atomic.Int64
+
 	mu         sync.Mutex // guards below
 	kinds      []kind     // of limits, and what they speak of
 	dims       []*dimension
@@ -53,6 +58,7 @@ type Scope struct {
 	rest       time.Time // when the last drain opens or opened
 	unused     []quota   // that are no counters
 	streak     streak
+	blames     blames
 	overload   overload
 	probing    time.Time // until then a pause may be in force that has probes
 }
@@ -392,6 +398,7 @@ func (s *Scope) admitted(now, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
+	s.blames = blames{}
 	s.overload.answered(sent)
 	for _, d := range s.dims {
 		if d.cut.active() {
