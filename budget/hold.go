@@ -33,6 +33,7 @@ func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 		s.mu.Unlock()
 	}
 	s.ledger.PauseScope(s.name, p)
+	p.Scope = s.name
 	return p
 }
 

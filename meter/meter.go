@@ -75,6 +75,7 @@ type budget struct {
 	changed int64
 	doubted int64
 	rule    [2]string // of the last doubt: the profile's, and as answers show it
+	waits   minute
 	paused  int64
 	askers  []Asker
 	asked   time.Duration // sum of the pauses
@@ -288,6 +289,7 @@ func (m *Meter) granted(r *http.Request, wait time.Duration) {
 	p := m.charts.present()
 	p.Admitted++
 	p.Waits += seconds(wait)
+	c.budget.waits.add(m.now, wait)
 }
 
 func (m *Meter) refused(r *http.Request, err error) {
@@ -383,7 +385,7 @@ func (m *Meter) settled(e transport.Settlement) {
 			}
 		}
 	}
-	c.operation.settled(e.Status, seconds(now-c.queued), e.Usage)
+	c.operation.settled(e.Status, seconds(now-c.queued), e.FirstChunk, e.Usage)
 	p := m.charts.present()
 	p.Settled++
 	p.Charged += e.Charged.Input + e.Charged.Output
