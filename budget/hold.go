@@ -73,7 +73,7 @@ func (s *Scope) resume() {
 	s.ledger.ResumeScope(s.name)
 }
 
-// Resume ends every pause now, whoever asked for it. It is the way out if a
+// Resume ends every pause now. It is the way out if a
 // provider named a wait that it does not mean.
 func (b *Budget) Resume() {
 	b.mu.RLock()

@@ -89,9 +89,9 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Two workers in turn, over one store: the second sends nothing that the first has
-// answered, bad lines have one line in all, and -retry-failed of the first sends again
-// what the store holds as failed.
+// Two workers in turn, over one store. The second sends nothing that the first has
+// answered, and bad lines have one line in all. With -retry-failed the first sends
+// again what has failed.
 func TestWorkersInTurn(t *testing.T) {
 	var mu sync.Mutex
 	came := map[string]int{}

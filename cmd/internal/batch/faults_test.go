@@ -20,9 +20,9 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
-// Two thousand requests meet a server at fault. None is lost, few more than a
-// row are sent, the user is told what to do, and after the mend the same command
-// finishes the rest.
+// Two thousand requests meet a server at fault. None is lost, few more than a row are
+// sent, and the message says what to do. After the mend the same command finishes the
+// rest.
 func TestFaults(t *testing.T) {
 	refuse := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -379,8 +379,8 @@ func TestErrorsOfWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What is refused as wrong is an answer as soon as anything was answered, or too
-// little was refused to say that the address is wrong.
+// A refusal as wrong is an answer as soon as the model has answered anything. It is one
+// too if fewer than a row were refused: that does not show a wrong address.
 func TestRefusedAsWrong(t *testing.T) {
 	url, served := answering(t, status(400, `{}`), status(404, `{}`), status(400, `{}`), status(200, usage12), status(422, `{}`))
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -395,7 +395,7 @@ func TestRefusedAsWrong(t *testing.T) {
 	}
 }
 
-// -max-cost is not passed, whatever is under way, and the job can go on.
+// -max-cost is not passed with all that is under way, and the job can go on.
 func TestMaxCost(t *testing.T) {
 	p, url := serve(t, providertest.Options{Output: providertest.Constant(50)})
 	list := filepath.Join(t.TempDir(), "prices.json")

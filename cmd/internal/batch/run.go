@@ -533,7 +533,7 @@ func (j *job) meter(shared *store.Store) (*meter.Meter, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Workers with one key at one host share a budget, whatever their files are.
+		// Workers with one key at one host share a budget, of different files too.
 		mc.Name, mc.Store, mc.Secret = "batch "+u.Host, shared.Ledger, store.Secret("", c.key)
 	}
 	if c.practice {

@@ -29,8 +29,8 @@ type tally struct {
 }
 
 // node installs the official SDKs for Node, once for each package-lock.json, in
-// the user's cache, and returns the folder. Without Node the test fails: what was
-// not tested must not look as if it had passed.
+// the user's cache, and returns the folder. Without Node the test fails: a
+// skipped test would look as if it had passed.
 func node(t *testing.T) (dir string) {
 	t.Helper()
 	missing := func(what string, err error) {

@@ -174,7 +174,7 @@ func TestEventsAreNotHeld(t *testing.T) {
 	}
 }
 
-// A client that leaves ends the call at the provider, and what was produced is
+// A client that leaves ends the call at the provider, and the output so far is
 // charged.
 func TestClientLeaves(t *testing.T) {
 	p, up := provider(t, providertest.Options{
