@@ -332,7 +332,11 @@ func reasonOf(err error) Reason {
 
 func (m *Meter) answered(b *budget, a transport.Attempt) {
 	o := outcomeOf(a.Status)
-	m.lock()
+	if o == RateLimited {
+		m.lock() // the chart needs the time
+	} else {
+		m.mu.Lock() // reading the clock is a tenth of what a call costs here
+	}
 	defer m.mu.Unlock()
 	for u, n := range [4]int64{limit.Requests: a.Left.Requests, limit.Input: a.Left.Input, limit.Output: a.Left.Output, limit.Tokens: a.Left.Tokens} {
 		if n >= 0 {

@@ -46,8 +46,8 @@ func redisServer(t *testing.T) string {
 
 // Three workers take the lines of one input within one budget, and one of them is
 // killed in the middle. The others answer its lines too. When it is started again, each
-// request has one line in one of the three files, and none was paid for twice
-// but those that were under way at the kill.
+// request has one line in one of the three files. None was paid for twice but those
+// that were under way at the kill.
 func TestWorkersShareAnInput(t *testing.T) {
 	const n, workers = 600, 3
 	p, err := providertest.New(providertest.Options{Limits: providertest.Limits{RPM: 9000}, Capacity: 10 * time.Second})

@@ -30,7 +30,7 @@ type tally struct {
 
 // node installs the official SDKs for Node, once for each package-lock.json, in
 // the user's cache, and returns the folder. Without Node the test fails: a
-// skipped test would look as if it had passed.
+// skipped test looks like one that passed.
 func node(t *testing.T) (dir string) {
 	t.Helper()
 	missing := func(what string, err error) {

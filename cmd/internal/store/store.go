@@ -55,8 +55,8 @@ func (s *Store) Ledger(name string, o limit.Options) (limit.Ledger, error) {
 // Close ends the connection.
 func (s *Store) Close() error { return s.Client.Close() }
 
-// Secret is the key of the hash by which callers' keys are told apart: the configured
-// one, or one that follows from the key that is held here.
+// Secret is the key of the hash by which callers' keys are known: the configured one,
+// or one that follows from the key that is held here.
 func Secret(configured, held string) []byte {
 	if configured != "" {
 		return []byte(configured)
