@@ -45,6 +45,7 @@ func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 	s.gate.shut(now, closed)
 	s.mu.Unlock()
 	s.ledger.PauseScope(s.name, p)
+	p.Scope = s.name
 	return p
 }
 
@@ -109,7 +110,7 @@ func (s *Scope) resume() {
 	s.ledger.ResumeScope(s.name)
 }
 
-// Resume ends every pause now, whoever asked for it. It is the way out if a
+// Resume ends every pause now. It is the way out if a
 // provider named a wait that it does not mean.
 func (b *Budget) Resume() {
 	b.mu.RLock()

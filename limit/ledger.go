@@ -163,6 +163,10 @@ type Pause struct {
 	// By and Why say who asked for the pause and for what reason. They are shown
 	// in errors and snapshots, and must hold no secret.
 	By, Why string
+
+	// Scope is the name of the scope that is held, for those who are told of a pause.
+	// A ledger does not read it.
+	Scope string
 }
 
 // A Forecast is what a call would have to wait if it came now.

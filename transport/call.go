@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,8 +46,9 @@ type call struct {
 	// The body may be read on one goroutine and its end come on another.
 	mu    sync.Mutex
 	state state
-	meter *usage.Meter // nil until bytes come
-	stop  func() bool  // ends the watch on the context
+	meter *usage.Meter  // nil until bytes come
+	first time.Duration // Settlement.FirstChunk
+	stop  func() bool   // ends the watch on the context
 }
 
 // A state is how far a call has come.
@@ -245,8 +247,21 @@ func (c *call) show(p []byte) {
 	if c.meter == nil {
 		c.meter = meters.Get().(*usage.Meter)
 		c.meter.Reset(c.contentType, c.contentEncoding)
+		if c.trace.Settled != nil && streams(c.contentType) {
+			c.first = time.Since(c.sent)
+		}
 	}
 	c.meter.Write(p)
+}
+
+// streams reports whether an answer of that type comes event by event.
+func streams(contentType string) bool {
+	for _, kind := range [...]string{"text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream"} {
+		if len(contentType) >= len(kind) && strings.EqualFold(contentType[:len(kind)], kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // meters are used again: one is larger than everything else that a call needs.
@@ -300,7 +315,7 @@ func (c *call) settle(last state, r *usage.Result, complete bool) {
 		defer func() { // also if another hook panics
 			f(Settlement{
 				Request: c.req, Reserved: reserved, Charged: c.books.Charged(), Usage: reported(r),
-				Attempts: c.attempts, Status: c.status, Complete: complete,
+				Attempts: c.attempts, Status: c.status, Complete: complete, FirstChunk: c.first,
 			})
 		}()
 	}

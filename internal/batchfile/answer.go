@@ -62,6 +62,19 @@ type Head struct {
 	Code         string // of the error, where there is no response
 }
 
+// Key is how the line's request is known: its custom_id, or for a bad line, which
+// has none, [LineKey].
+func (h Head) Key() string {
+	if h.CustomID != "" {
+		return h.CustomID
+	}
+	return LineKey(h.ID)
+}
+
+// LineKey is the key of a bad line. No custom_id of a request begins with a zero byte
+// and "line".
+func LineKey(id string) string { return "\x00line " + id }
+
 // ParseHead reads an output line. Of a long one only the beginning is there,
 // and that is enough if its members stand in the order of Answer. ok is false
 // if the line is no answer.

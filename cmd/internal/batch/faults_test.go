@@ -20,9 +20,9 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
-// Two thousand requests meet a server at fault. None is lost, few more than a
-// row are sent, the user is told what to do, and after the mend the same command
-// finishes the rest.
+// Two thousand requests meet a server at fault. None is lost, few more than a row are
+// sent, and the message says what to do. After the mend the same command finishes the
+// rest.
 func TestFaults(t *testing.T) {
 	refuse := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -379,8 +379,8 @@ func TestErrorsOfWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What is refused as wrong is an answer as soon as anything was answered, or too
-// little was refused to say that the address is wrong.
+// A refusal as wrong is an answer as soon as the model has answered anything. It is one
+// too if fewer than a row were refused: that does not show a wrong address.
 func TestRefusedAsWrong(t *testing.T) {
 	url, served := answering(t, status(400, `{}`), status(404, `{}`), status(400, `{}`), status(200, usage12), status(422, `{}`))
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -395,7 +395,7 @@ func TestRefusedAsWrong(t *testing.T) {
 	}
 }
 
-// -max-cost is not passed, whatever is under way, and the job can go on.
+// -max-cost is not passed with all that is under way, and the job can go on.
 func TestMaxCost(t *testing.T) {
 	p, url := serve(t, providertest.Options{Output: providertest.Constant(50)})
 	list := filepath.Join(t.TempDir(), "prices.json")
@@ -456,14 +456,14 @@ func TestMoney(t *testing.T) {
 // A disk that fills up in the middle of a line leaves whole lines.
 func TestFullDiskLeavesWholeLines(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
-	a, _, err := open(name, nil, newIDs(), false)
+	a, _, err := open(name, nil, newIDs(), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.w = &filling{File: a.f, left: 1000}
 	id, n := "a", 0
 	for err == nil {
-		err = a.write(batchfile.Answer{ID: "batch_req_1", CustomID: &id, Response: &batchfile.Response{StatusCode: 200, Body: []byte("{}")}})
+		_, err = a.write(batchfile.Answer{ID: "batch_req_1", CustomID: &id, Response: &batchfile.Response{StatusCode: 200, Body: []byte("{}")}})
 		n++
 	}
 	if !errors.Is(err, syscall.ENOSPC) || n < 5 {
@@ -499,7 +499,7 @@ func TestMemoryOfAnID(t *testing.T) {
 	writeAnswers(t, name, n)
 	before := liveHeap()
 	done := newIDs()
-	a, was, err := open(name, nil, done, false)
+	a, was, err := open(name, nil, done, false, nil)
 	if err != nil || was.lines != n {
 		t.Fatal(was, err)
 	}
@@ -538,7 +538,7 @@ func BenchmarkResume(b *testing.B) {
 	for b.Loop() {
 		before := liveHeap()
 		done := newIDs()
-		a, was, err := open(name, nil, done, false)
+		a, was, err := open(name, nil, done, false, nil)
 		if err != nil || was.lines != 1_000_000 {
 			b.Fatal(was, err)
 		}

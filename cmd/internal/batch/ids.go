@@ -28,8 +28,9 @@ func key(id string) [16]byte {
 }
 
 // mark sets a mark of id, and returns those that it had.
-func (s *ids) mark(id string, set byte) (before byte) {
-	k := key(id)
+func (s *ids) mark(id string, set byte) (before byte) { return s.markKey(key(id), set) }
+
+func (s *ids) markKey(k [16]byte, set byte) (before byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before = s.m[k]

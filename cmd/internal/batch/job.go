@@ -44,7 +44,8 @@ type job struct {
 	errs     *answers // nil: everything goes to out
 	done     *ids
 	p        *progress
-	tape     *tape // nil: nothing is recorded
+	tape     *tape   // nil: nothing is recorded
+	claims   *claims // nil: there are no other workers
 
 	all      lane // what concerns every model
 	lanes    map[string]*lane
@@ -83,6 +84,7 @@ type item struct {
 	model   string
 	bad     error
 	skip    bool
+	failed  bool  // skip, and another worker's answer is an error
 	end     error // io.EOF, or why no more can be read
 
 	tries  int
@@ -369,13 +371,16 @@ func (j *job) take(it *item) error {
 	case it.bad != nil:
 		j.p.bad(it.line, it.bad)
 		id := j.id(it.line)
-		if j.done.mark(lineKey(id), answered)&answered != 0 {
+		if j.done.mark(batchfile.LineKey(id), answered)&answered != 0 {
 			return nil
 		}
-		return j.write(batchfile.Answer{ID: id, Error: &batchfile.Failure{
+		return j.write(batchfile.LineKey(id), batchfile.Answer{ID: id, Error: &batchfile.Failure{
 			Code: "invalid_line", Message: fmt.Sprintf("line %d: %v", it.line, it.bad),
 		}})
 	case it.skip:
+		if it.failed {
+			j.failedBefore++
+		}
 		j.p.skipped()
 		return nil
 	}
@@ -393,6 +398,9 @@ func (j *job) take(it *item) error {
 func (j *job) leave(it *item, o outcome) {
 	j.left++
 	j.p.left(o)
+	if j.claims != nil {
+		j.claims.release(it.request.CustomID)
+	}
 	j.report(it.line, it.request.CustomID, o)
 }
 
@@ -471,7 +479,8 @@ func (j *job) begin(ctx context.Context, it *item) {
 	if j.all.held {
 		j.all.probing = true
 	}
-	ctx, s.cancel = context.WithCancel(context.WithValue(meter.WithModel(ctx, it.model), sendingKey{}, s))
+	ctx = meter.WithCaller(meter.WithModel(ctx, it.model), "", j.priority == "batch")
+	ctx, s.cancel = context.WithCancel(context.WithValue(ctx, sendingKey{}, s))
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { s.onWire.Store(true) }})
 	queued := make(chan struct{})
 	s.queued = sync.OnceFunc(func() { close(queued) })
@@ -616,7 +625,7 @@ func (j *job) settleRefused() error {
 func (j *job) answer(it *item, o outcome) error {
 	j.p.lined(o)
 	j.done.mark(it.request.CustomID, answered)
-	return j.write(j.line(it, o))
+	return j.write(it.request.CustomID, j.line(it, o))
 }
 
 // trip holds a lane whose row is long enough, or stops it where waiting cannot
@@ -691,12 +700,21 @@ func (j *job) line(it *item, o outcome) batchfile.Answer {
 	return batchfile.Answer{ID: j.id(it.line), CustomID: &id, Response: o.answer, Error: o.failure}
 }
 
-// write writes a line: to the errors, if there are any and it is one.
-func (j *job) write(a batchfile.Answer) error {
-	if j.errs != nil && (a.Response == nil || a.Response.StatusCode/100 != 2) {
-		return j.errs.write(a)
+// write writes the line of a request: to the errors, if there are any and it is one.
+func (j *job) write(key string, a batchfile.Answer) error {
+	to, good := j.out, a.Response != nil && a.Response.StatusCode/100 == 2
+	if j.errs != nil && !good {
+		to = j.errs
 	}
-	return j.out.write(a)
+	line, err := to.write(a)
+	if err != nil || j.claims == nil {
+		return err
+	}
+	if !j.claims.note(noted{key, digest(line, good)}) { // another worker took us for dead
+		j.p.say("a request was answered by another worker too; this line is taken back")
+		return to.takeBack(line)
+	}
+	return nil
 }
 
 // settled takes in what a call cost.
@@ -712,23 +730,23 @@ func (j *job) settled(s meter.Settlement) {
 // never say anything.
 func (j *job) read(over <-chan struct{}) {
 	in := batchfile.NewLines(j.requests)
+	var others []place
 	for n := 1; ; n++ {
+		start := in.At()
 		line, long, err := in.Next()
 		if len(bytes.TrimSpace(line)) > 0 && (err == nil || err == io.EOF) {
-			it := item{line: n}
-			it.request, it.bad = batchfile.ParseRequest(line, long)
-			if id := it.request.CustomID; it.bad == nil {
-				before := j.done.mark(id, named)
-				if before&named != 0 {
-					it.bad = fmt.Errorf("custom_id %q was there before", id)
-				}
-				it.skip = before&answered != 0
-			}
-			select {
-			case j.items <- it:
-			case <-over:
+			it := j.itemOf(n, line, long)
+			if later, ok := j.claim(&it, over); !ok {
+				return
+			} else if later {
+				others = append(others, place{n, start})
+				j.claims.busy.Store(int64(len(others)))
+			} else if !j.pass(it, over) {
 				return
 			}
+		}
+		if err == io.EOF && !j.readOthers(others, over) {
+			return
 		}
 		if err != nil {
 			select {
@@ -738,6 +756,92 @@ func (j *job) read(over <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// place is where a line of the input is.
+type place struct {
+	line int
+	at   int64
+}
+
+// itemOf is the item of a line of the input.
+func (j *job) itemOf(n int, line []byte, long bool) item {
+	it := item{line: n}
+	it.request, it.bad = batchfile.ParseRequest(line, long)
+	if id := it.request.CustomID; it.bad == nil {
+		before := j.done.mark(id, named)
+		if before&named != 0 {
+			it.bad = fmt.Errorf("custom_id %q was there before", id)
+		}
+		it.skip = before&answered != 0
+	}
+	return it
+}
+
+// key is how the line of an item is known.
+func (j *job) key(it *item) string {
+	if it.bad != nil {
+		return batchfile.LineKey(j.id(it.line))
+	}
+	return it.request.CustomID
+}
+
+// claim makes an item this worker's, if there are others. later says that another one
+// has it. ok is false if over was closed.
+func (j *job) claim(it *item, over <-chan struct{}) (later, ok bool) {
+	if j.claims == nil || it.skip || j.done.mark(j.key(it), 0)&answered != 0 {
+		return false, true
+	}
+	state, ok := j.claims.take(j.key(it), over)
+	switch {
+	case !ok || state == "":
+		return false, ok
+	case state == "=":
+		return true, true
+	}
+	it.bad, it.skip, it.failed = nil, true, state[0] == '-'
+	return false, true
+}
+
+func (j *job) pass(it item, over <-chan struct{}) bool {
+	select {
+	case j.items <- it:
+		return true
+	case <-over:
+		return false
+	}
+}
+
+// readOthers waits for the lines that other workers have: each is answered by its
+// worker in the end, or given up by it, or the worker is dead; then it is ours.
+func (j *job) readOthers(others []place, over <-chan struct{}) bool {
+	for len(others) > 0 {
+		select {
+		case <-over:
+			return false
+		case <-time.After(min(time.Second, j.lease/5)):
+		}
+		still := others[:0]
+		for _, p := range others {
+			in := batchfile.NewLines(io.NewSectionReader(j.requests.(io.ReaderAt), p.at, 1<<62-p.at))
+			line, long, err := in.Next()
+			if err != nil && err != io.EOF {
+				return j.pass(item{line: p.line, end: err}, over)
+			}
+			it := item{line: p.line}
+			it.request, it.bad = batchfile.ParseRequest(line, long)
+			if later, ok := j.claim(&it, over); !ok {
+				return false
+			} else if later {
+				still = append(still, p)
+			} else if !j.pass(it, over) {
+				return false
+			}
+		}
+		others = still
+		j.claims.busy.Store(int64(len(others)))
+	}
+	return true
 }
 
 var errBroken = errors.New("the answer broke off")

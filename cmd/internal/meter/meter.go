@@ -67,7 +67,7 @@ type Config struct {
 
 	// Store, if set, makes a ledger that other processes share, by a name that is
 	// the same in all. Secret is then the key of the hash by which the keys of
-	// callers are told apart; it must be the same in all too.
+	// callers are known; it must be the same in all too.
 	Store  func(name string, o limit.Options) (limit.Ledger, error)
 	Secret []byte
 }
