@@ -81,6 +81,13 @@ func Situations() []Situation {
 			{Name: "middle", Host: "box", Model: "m", Limits: third(large), Callers: 40, Words: 200, Cap: 200, Tenant: "middle"},
 			{Name: "heavy", Host: "box", Model: "m", Limits: third(large), Callers: 20, Words: 1000, Cap: 1000, Tenant: "heavy"},
 		}},
+		{"a hog beside two light tenants", map[string]providertest.Options{"box": {
+			Limits: large, Charge: providertest.Settle, Latency: took,
+		}}, []Crowd{
+			{Name: "hog", Host: "box", Model: "m", Limits: third(large), Callers: 60, Words: 400, Cap: 400, Tenant: "hog"},
+			{Name: "one", Host: "box", Model: "m", Limits: third(large), Callers: 5, Words: 400, Cap: 400, Pause: 8 * time.Second, Tenant: "one"},
+			{Name: "two", Host: "box", Model: "m", Limits: third(large), Callers: 5, Words: 400, Cap: 400, Pause: 8 * time.Second, Tenant: "two"},
+		}},
 	}
 }
 

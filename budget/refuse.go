@@ -101,6 +101,9 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		lawful := d.doubted(now, m.of(d), true)
 		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
 			d.cut.deepen(now, d.sustained(now, used))
+			if d.limit.Unit != limit.Requests && s.charge.Load() > 0 && s.doubt.struck(now) {
+				s.charge.Store(0)
+			}
 		}
 		s.apply(d, now)
 		if lawful {

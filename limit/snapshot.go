@@ -151,6 +151,7 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 		}
 		states = append(states, state)
 	}
+	states = s.snapshotSpent(l, states, now)
 	one.Limits = states[before:len(states):len(states)]
 	return states
 }

@@ -107,6 +107,19 @@ func (p Profile) Charging(c estimate.Charge) Profile {
 	return p
 }
 
+// AsRecorded reports whether p charges as the profile of its name does, so that what
+// recorded traffic shows of single endpoints and models ([DebitFor]) holds for it.
+// A rule that the user changed goes before the records. So do fields that speak of
+// somebody else's limit.
+func (p *Profile) AsRecorded() bool {
+	for i := range table {
+		if t := &table[i]; t.Name == p.Name {
+			return t.Rule == p.Rule && !p.Foreign
+		}
+	}
+	return false
+}
+
 // Validate reports a profile that contradicts itself, naming the field.
 func (p Profile) Validate() error {
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/usage"
 )
@@ -148,7 +149,7 @@ func (o *observer) Doubted(rule, seen estimate.Charge) (follow bool) {
 	if f := o.trace.Doubted; f != nil {
 		f(rule.String(), seen.String())
 	}
-	return o.followRule
+	return o.followRule || o.books.Profile().Name == profile.Unknown().Name
 }
 
 // ending is how the last attempt ended.

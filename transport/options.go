@@ -90,7 +90,8 @@ type Options struct {
 	Skip func(*http.Request) bool
 
 	// FollowRule changes the charge rule when headers show for long enough
-	// that the provider charges by another one. Trace.Doubted is called either way.
+	// that the provider charges by another one. The rule of the profile "unknown" is
+	// always changed. Trace.Doubted is called either way.
 	FollowRule bool
 
 	// Trace has hooks into the life of a call.

@@ -6,12 +6,64 @@ import (
 	"time"
 )
 
+// ISO reads a length of time as ISO 8601 writes it, in either case:
+//
+//	duration = "P" *( number "W" / number "D" ) [ "T" *( number ( "H" / "M" / "S" ) ) ]
+//
+// It has a unit at least; units fall, each at most once. Years and months are refused:
+// they have no one length. The result is rounded up to the nanosecond and cut to [Max].
+func ISO(s string) (d time.Duration, ok bool) {
+	if s == "" || s[0]|0x20 != 'p' {
+		return 0, false
+	}
+	last, clock := time.Duration(1<<63-1), false
+	for s = s[1:]; s != ""; {
+		if s[0]|0x20 == 't' && !clock {
+			if clock, s = true, s[1:]; s == "" {
+				return 0, false
+			}
+			continue
+		}
+		i := 0
+		for i < len(s) && (isDigit(s[i]) || s[i] == '.') {
+			i++
+		}
+		if i == 0 || i == len(s) {
+			return 0, false
+		}
+		if _, valid := Decimal(s[:i], time.Second); !valid {
+			return 0, false
+		}
+		var unit time.Duration
+		switch letter := s[i] | 0x20; {
+		case letter == 'w' && !clock:
+			unit = 7 * 24 * time.Hour
+		case letter == 'd' && !clock:
+			unit = 24 * time.Hour
+		case letter == 'h' && clock:
+			unit = time.Hour
+		case letter == 'm' && clock:
+			unit = time.Minute
+		case letter == 's' && clock:
+			unit = time.Second
+		}
+		if unit == 0 || unit >= last {
+			return 0, false
+		}
+		whole, fraction, _ := strings.Cut(s[:i], ".")
+		d, last, ok = min(d+Scale(whole, fraction, unit), Max), unit, true
+		s = s[i+1:]
+	}
+	return d, ok
+}
+
 // units from the largest to the smallest, each with its spellings. This is the one
 // table of them, for fields, bodies and resets.
 var units = [...]struct {
 	d         time.Duration
 	spellings []string
 }{
+	{7 * 24 * time.Hour, []string{"weeks", "week", "w"}},
 	{24 * time.Hour, []string{"days", "day", "d", "tagen", "tag", "jours", "jour", "días", "día", "dias", "dia", "giorni", "giorno", "дней", "дня", "день"}},
 	{time.Hour, []string{"hours", "hour", "hrs", "hr", "h", "stunden", "stunde", "heures", "heure", "horas", "hora", "ore", "ora", "часов", "часа", "час"}},
 	{time.Minute, []string{"minutes", "minute", "mins", "min", "m", "minuten", "minutos", "minuto", "minuti", "минуту", "минуты", "минут"}},
