@@ -137,7 +137,7 @@ func element(n node) node {
 	return skip
 }
 
-// read collects the fields of a body. Whatever cannot be read is left out.
+// read collects the fields of a body. A part that cannot be read is left out.
 func read(body []byte, clock *retryafter.Clock) *fields {
 	if len(body) > MaxBody {
 		body = body[:MaxBody]

@@ -33,9 +33,8 @@ type Verdict struct {
 	// anybody acting? A daily allowance that is used up is not retryable,
 	// although midnight will come.
 	Retryable bool
-	// Account: the reason is billing or entitlement of the whole account (or
-	// of the project the key belongs to), so no other call of it can succeed
-	// either.
+	// Account: the reason is billing or entitlement of the whole account, or of the
+	// project of the key. No other call of it can succeed either.
 	Account bool
 	// Wait is the time the body asks for, rounded up to the nanosecond; of
 	// several the longest. 0 is unknown. It is 0 for what is not retryable:

@@ -316,7 +316,7 @@ func TestSuccessIsNoRefusal(t *testing.T) {
 	}
 }
 
-// Whatever the body, the work and the answer stay small.
+// The work and the answer stay small for any body.
 func TestHugeAndHostile(t *testing.T) {
 	var zipped bytes.Buffer
 	zw := gzip.NewWriter(&zipped)

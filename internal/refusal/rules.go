@@ -474,7 +474,7 @@ func refuses(status int) bool {
 
 // judge finds the rule for a refusal, and whether the body had a part in it.
 func judge(status int, f *fields, s sentenceText, v Verdict) (verdict, bool) {
-	// Numbers first, for they hold whatever the code is: OpenAI gives
+	// Numbers first, for they hold with any code: OpenAI gives
 	// rate_limit_exceeded both to what fits in a minute and to what never
 	// will.
 	switch {
