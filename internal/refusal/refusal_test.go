@@ -13,7 +13,7 @@ func openai(code, typ, message string) []byte {
 	return fmt.Appendf(nil, `{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, typ, code)
 }
 
-// An exhausted account is not retried, whatever the status and wherever the
+// An exhausted account is not retried, with any status and wherever the
 // word stands.
 func TestAnExhaustedAccountIsNotTriedAgain(t *testing.T) {
 	for _, word := range []string{

@@ -2,8 +2,8 @@
 //
 // It promises that a wait is known or unknown and never guessed: what cannot be
 // read is unknown, which is not the same as zero. A wait is never negative,
-// never shorter than what was written (it is rounded up to the nanosecond), and
-// never overflows: it saturates at [Max].
+// never shorter than its spelling, and never overflows. It is rounded up to the
+// nanosecond, and saturates at [Max].
 //
 // It refuses everything outside the grammar given at each parser: signs,
 // exponents, units that nobody knows, infinities. "1,000" is refused: it is a second and more, or a
