@@ -108,7 +108,7 @@ func mean(c providertest.Charge) float64 {
 // body is a chat request whose prompt the provider, and a client that counts
 // as it does, count as c.Prompt tokens: a quarter of the characters, one for
 // the message, one for the call. No two are alike, so that the length of an
-// answer belongs to its call whatever the order.
+// answer belongs to its call in any order.
 func body(i int, c Call) []byte {
 	text := fmt.Sprintf("%08d ", i)
 	text += strings.Repeat("word ", int(4*c.Prompt)/5+1)

@@ -106,9 +106,9 @@ const situationsHead = "\n## Several models, providers and tenants\n"
 func writeSituations(md *bytes.Buffer, rows []situationRow) {
 	md.WriteString(situationsHead + `
 Five minutes of a program that sends to more than one model, provider or tenant. One
-client of tripmeter serves all of it unconfigured, but for the name of the
+client of tripmeter serves all of it, unconfigured but for the name of the
 tenant in the context. Each rival has what its technique allows: a client for each
-crowd, told the limits of that crowd, or its share of what tenants have in common.
+crowd, with the limits of that crowd, or its share of what tenants have in common.
 
 - **answers, and tokens a minute**: of each crowd.
 - **p99 s**: the wait of each crowd's calls, from their arrival to the end of the answer.

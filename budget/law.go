@@ -286,9 +286,10 @@ type mark struct {
 	m law.Mark
 }
 
-// marks are those of an attempt; few limits have a law.
+// marks are those of an attempt: mostly one of requests and one of tokens. Room for three
+// was half of what a call took from the heap.
 type marks struct {
-	few  [3]mark
+	few  [2]mark
 	more []mark
 	n    int
 }

@@ -17,8 +17,8 @@ const longestValue = 4096
 //
 // Everything else is unknown: "None", "unlimited", "+5", "1,000", "5.0". So is a
 // longer number: fifteen digits are the range of a structured field's integer
-// (RFC 9651 section 3.3.1), and servers without a limit send the largest number
-// that they can write, which is not a limit.
+// (RFC 9651 section 3.3.1). Servers without a limit send the largest number that
+// they can write, which is not a limit.
 func parseCount(s string) Count {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > 15 {
@@ -156,9 +156,8 @@ func parseReset(s string, c *retryafter.Clock) reset {
 const epochFloor = 1e9 * time.Second
 
 // latest returns the latest reset of several field lines, and of the members of
-// a line that a proxy joined from several. A recorder or proxy may have added
-// another field's value as a line of its own, so a line that cannot be read is
-// left out.
+// a line that a proxy joined from several. A line that cannot be read is left out:
+// a recorder or proxy may have added another field's value as a line of its own.
 func latest(lines []string, c *retryafter.Clock) reset {
 	var r reset
 	take := func(s string) bool {

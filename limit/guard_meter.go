@@ -253,8 +253,8 @@ func (m *meter) drain(keep, d int64) bool {
 
 // refusedMore takes in a refusal at now: the guard is as at the start. Without one
 // the law is known, and after d the window holds keep units and nothing beyond. Of
-// an unknown law the bucket and the guard are drained alone: what is put in the
-// window now would stay there for all of it, whatever wait the refusal names.
+// an unknown law the bucket and the guard are drained alone. A charge that enters
+// the window now would stay there for all of it, with any wait of the refusal.
 func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
 	x := m.more
 	if x.guarded {

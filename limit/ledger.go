@@ -91,8 +91,8 @@ type Ledger interface {
 	SetScope(scope string, o ScopeOptions) error
 
 	// SetScopeLimit configures one limit of a scope: it adds the limit, or
-	// changes the one of that name, or removes it if its Rate is zero. What is
-	// configured is in force.
+	// changes the limit of that name, or removes it if its Rate is zero. The limit
+	// is in force at once.
 	SetScopeLimit(scope string, l Limit) error
 
 	// EnforceScopeLimit puts l in force in place of the limit of its name. The
@@ -101,7 +101,7 @@ type Ledger interface {
 	EnforceScopeLimit(scope string, l Limit) error
 
 	// PauseScope holds every call that takes from the scope. Of two pauses the
-	// one that ends later wins.
+	// later end wins.
 	PauseScope(scope string, p Pause)
 
 	// ResumeScope ends the pause of a scope now.
@@ -132,9 +132,9 @@ type ScopeOptions struct {
 	MaxQueue int
 
 	// Allowances are what the calls of the scope may spend in a day and a month. Nil
-	// is any amount. What it points to must not be changed: set another one. A ledger
-	// other than a [Limiter] may refuse it. What was spent before is kept when they
-	// change, or are taken away for a while.
+	// is any amount. The value behind it must not be changed: set another one. A ledger
+	// other than a [Limiter] may refuse it. The sums of the day and the month stay
+	// when they change, or are taken away for a while.
 	Allowances *Allowances
 }
 
@@ -187,7 +187,7 @@ type Forecast struct {
 	// By and Why are those of the pause, if that is what it waits for.
 	By, Why string
 
-	// Err is not nil if the call would be refused whatever it waits: an [*Error]
+	// Err is not nil if the call would be refused after any wait: an [*Error]
 	// with [ErrTooLarge], [ErrInvalid] or [ErrQueueFull].
 	Err error
 }

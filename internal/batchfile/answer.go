@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Answer is a line of the output: an answer of the provider, whatever its
+// An Answer is a line of the output: an answer of the provider with any
 // status, or an error without one.
 type Answer struct {
 	ID       string    `json:"id"`        // "batch_req_7" for line 7
