@@ -325,7 +325,7 @@ func (c *Call) Pause(now time.Time, d time.Duration) {
 // PauseOf holds everybody of the scope that r speaks of for r.Wait: an allowance is
 // used up until then.
 func (c *Call) PauseOf(now time.Time, r Refusal) {
-	c.watch.Paused(c.path.speaks(now, c.sent, &r).pause(now, r.Wait))
+	c.watch.Paused(c.path.speaks(c.sent, &r).pause(now, r.Wait))
 }
 
 // blamed is the scope that the last refusal spoke of.
@@ -352,7 +352,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.End(Refused)
 		return
 	}
-	path := c.path.speaks(now, c.sent, &r)
+	path := c.path.speaks(c.sent, &r)
 	s := path.inner
 	c.refusedBy = s
 	more := s.patience(now, c.sent)
@@ -372,9 +372,6 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
 	case !c.named:
 		s.failed(now)
-	}
-	if left := max(d, c.wait-now.Sub(c.heard)); left > 0 {
-		s.probe(left, named(left))
 	}
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)

@@ -59,7 +59,6 @@ type Scope struct {
 	unused     []quota   // that are no counters
 	streak     streak
 	blames     blames
-	probes     bool // one call at a time goes until one is answered: see probe
 	overload   overload
 	probing    time.Time // until then a pause may be in force that has probes
 }
@@ -400,10 +399,6 @@ func (s *Scope) admitted(now, sent time.Time) {
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
 	s.blames = blames{}
-	if s.probes && s.streak.n == 0 {
-		s.probes = false
-		s.ledger.ResumeScope(s.name)
-	}
 	s.overload.answered(sent)
 	for _, d := range s.dims {
 		if d.cut.active() {
