@@ -16,8 +16,8 @@ import (
 )
 
 // A Situation is a program that sends to more than one model, provider or tenant.
-// tripmeter gets one client for all of it and is told nothing. Each rival gets a
-// client for each crowd, told the crowd's own limits: more than its technique can
+// tripmeter gets one unconfigured client for all of it. Each rival gets a client for
+// each crowd, with the crowd's own limits: more than its technique can
 // do with one.
 type Situation struct {
 	Name   string
@@ -28,7 +28,7 @@ type Situation struct {
 // A Crowd are callers of one kind. Each sends one call after the other.
 type Crowd struct {
 	Name, Host, Model string
-	Limits            providertest.Limits // what a rival is told
+	Limits            providertest.Limits // what a rival is configured with
 	Callers           int
 	Words, Cap        int           // of the prompt, and of the answer in tokens, on average
 	Pause             time.Duration // between two calls of a caller

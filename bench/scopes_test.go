@@ -27,7 +27,7 @@ func playSituations(t *testing.T, rivals bool) (rows []situationRow) {
 		rows = append(rows, row)
 	}
 	for _, s := range Situations() {
-		play(s, Policy{"tripmeter, one client, told nothing", Unconfigured.New}, true)
+		play(s, Policy{"tripmeter, one client, unconfigured", Unconfigured.New}, true)
 		if s.Crowds[0].Tenant == "" {
 			play(s, Policy{"tripmeter, a client for each", Unconfigured.New}, false)
 		}
@@ -41,7 +41,7 @@ func playSituations(t *testing.T, rivals bool) (rows []situationRow) {
 	return rows
 }
 
-// One client that is told nothing serves as many as one of itself for each crowd would,
+// One unconfigured client serves as many as one of itself for each crowd would,
 // within three per cent, with no more refusals. Where tenants share a limit, those who
 // always wait get equal tokens, and a hog delays the light ones little. The rivals are
 // in docs/scoreboard.md.

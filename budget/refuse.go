@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -109,9 +110,12 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		old := d.limit
 		lawful := d.doubted(now, m.of(d), true)
 		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
+			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))
+			s.note(noteCut+d.limit.Name, d.cut.String())
 			if d.limit.Unit != limit.Requests && s.charge.Load() > 0 && s.doubt.struck(now) {
 				s.charge.Store(0)
+				s.note(noteCharge, strconv.Itoa(noCharge))
 			}
 		}
 		s.apply(d, now)
