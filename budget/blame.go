@@ -17,7 +17,7 @@ import (
 // code or clear words do. After an answer of its own they count again.
 type blames struct {
 	wrong int       // that others contradicted
-	last  time.Time // of the last refusal
+	last  time.Time // when the last attempt that was refused so had left
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 
 // speaks is the path up to the scope that a refusal of the attempt that left at sent
 // speaks of: to the account, or all of p.
-func (p *Path) speaks(now, sent time.Time, r *Refusal) *Path {
+func (p *Path) speaks(sent time.Time, r *Refusal) *Path {
 	if p.inner == p.account {
 		return p
 	}
@@ -52,11 +52,11 @@ func (p *Path) speaks(now, sent time.Time, r *Refusal) *Path {
 		if !known {
 			since, known = sent, !sure // answered while this one was refused
 		}
-		if known && others.After(since) {
+		if known && !others.Before(since) {
 			s.blames.wrong++
 		}
 	}
-	s.blames.last = now
+	s.blames.last = sent
 	most := mostCodes
 	if !sure {
 		most = mostMentions

@@ -367,7 +367,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.End(Refused)
 		return
 	}
-	path := c.path.speaks(now, c.sent, &r)
+	path := c.path.speaks(c.sent, &r)
 	s := path.inner
 	c.refusedBy = s
 	more := s.patience(now, c.sent, c.number)
@@ -388,9 +388,6 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	}
 	if !c.named {
 		c.path.failed(now) // a probe that was refused
-	}
-	if left := max(d, c.wait-now.Sub(c.heard)); left > 0 {
-		s.probe(left, named(left))
 	}
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)

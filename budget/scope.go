@@ -63,7 +63,6 @@ type Scope struct {
 	unused     []quota   // that are no counters
 	streak     streak
 	blames     blames
-	probes     bool // one call at a time goes until one is answered: see probe
 	overload   overload
 	opening    opening
 	tally      *tally    // nil until something was used, and where limits are known
@@ -412,10 +411,6 @@ func (s *Scope) admitted(now, sent time.Time, number uint64) {
 	s.ended = rows{number, s.streak.n, s.usedUp.probes, s.overload.row}
 	s.streak.admitted(sent)
 	s.blames = blames{}
-	if s.probes && s.streak.n == 0 {
-		s.probes = false
-		s.ledger.ResumeScope(s.name)
-	}
 	s.overload.answered(sent)
 	s.usedUp.answered(sent)
 	for i := 0; i < len(s.dims); i++ {

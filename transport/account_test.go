@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -181,43 +180,5 @@ func TestASickModelCannotBlameTheAccountForEver(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// With just one model, and that one sick: once it has refused twice in a row, one of
-// twenty callers goes after each wait, with or without words of the account, and whether
-// a wait is named or not.
-func TestASickModelGetsOneProbeAPause(t *testing.T) {
-	for _, after := range []string{"5", ""} {
-		for _, body := range []string{`{}`, `{"error":{"code":"account_rate_limit_exceeded"}}`} {
-			synctest.Test(t, func(t *testing.T) {
-				c := &clinic{body: body, after: after, calls: map[string][]time.Duration{}, start: time.Now()}
-				rt := gate(t, transport.Options{Base: c, RPM: 3000, TPM: 600_000})
-				ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer stop()
-				c.ask(ctx, gate(t, transport.Options{Base: c, Attempts: 1, Scopes: transport.Scopes{Budget: rt.Budget()}}), "box", "k", "sick") // the first answer
-				var all sync.WaitGroup
-				for range 20 {
-					all.Go(func() {
-						for ctx.Err() == nil {
-							c.ask(ctx, rt, "box", "k", "sick")
-							time.Sleep(100 * time.Millisecond) // it may be refused here
-						}
-					})
-				}
-				all.Wait()
-				probes := []int{1} // by pause
-				for i, at := range c.calls["sick"][1:] {
-					if at-c.calls["sick"][i] < 400*time.Millisecond {
-						probes[len(probes)-1]++
-					} else {
-						probes = append(probes, 1)
-					}
-				}
-				if len(probes) < 5 || slices.Max(probes[2:]) > 1 { // twice in a row is what shows it
-					t.Errorf("Retry-After %q, %s: %v calls after each pause, of twenty callers", after, body, probes)
-				}
-			})
-		}
 	}
 }

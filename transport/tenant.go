@@ -45,11 +45,15 @@ type TenantOptions struct {
 	// Limits are further limits, of any window.
 	Limits []limit.Limit
 
-	// MonthTokens and MonthMoney are what the tenant may use in a calendar month,
-	// in UTC. A call beyond is refused at once. See [budget.Tenant].
-	MonthTokens, MonthMoney int64
+	// DayTokens, DayMoney, MonthTokens and MonthMoney are what the tenant may use in
+	// a day and in a month, of the calendar in UTC. A call beyond is refused at once.
+	// See [budget.Tenant].
+	DayTokens, DayMoney, MonthTokens, MonthMoney int64
 
-	// Prices say what MonthMoney buys.
+	// Rolling counts the last 24 hours and the last 30 days instead.
+	Rolling bool
+
+	// Prices say what DayMoney and MonthMoney buy.
 	Prices []budget.ModelPrice
 
 	// MaxInFlight is how many calls may be under way, MaxQueue how many may wait;
@@ -62,7 +66,8 @@ func (o TenantOptions) budget() budget.Tenant {
 	limits := Options{RPM: o.RPM, RPD: o.RPD, TPM: o.TPM, TPD: o.TPD, Limits: o.Limits}
 	return budget.Tenant{
 		Weight: o.Weight, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, Limits: limits.limits(),
-		MonthTokens: o.MonthTokens, MonthMoney: o.MonthMoney, Prices: o.Prices,
+		DayTokens: o.DayTokens, DayMoney: o.DayMoney, MonthTokens: o.MonthTokens, MonthMoney: o.MonthMoney, Rolling: o.Rolling,
+		Prices: o.Prices,
 	}
 }
 
