@@ -114,8 +114,8 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 		w.admitted[i] = -1
 	}
 	knows := Knows{Limits: o.Limits, Options: o, Processes: 1}
-	if s.Told > 0 {
-		knows.Limits.TPM = s.Told
+	if s.Configured > 0 {
+		knows.Limits.TPM = s.Configured
 	}
 	if s.Load == Processes {
 		knows.Processes = 4

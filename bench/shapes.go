@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -20,6 +21,7 @@ type Shape struct {
 	Provider providertest.Options // laws and headers; limits are shapeLimits unless set
 	Profile  string               // name in package profile; empty is the unknown one
 	Path     string               // endpoint; empty is chat
+	Model    string               // of every call on that path; empty is "box"
 	Load     Load
 	N        int // calls
 	Bars     Bars
@@ -143,7 +145,7 @@ func (s Shape) body(i int, c Call) []byte {
 	}
 	text := fmt.Sprintf("%08d ", i) + strings.Repeat("word ", int(4*c.Prompt)/5+1)
 	text = text[:max(4*(c.Prompt-2), 9)]
-	return fmt.Appendf(nil, `{"model":"box","max_output_tokens":%d,"input":[{"role":"user","content":%q}]}`, c.Cap, text)
+	return fmt.Appendf(nil, `{"model":%q,"max_output_tokens":%d,"input":[{"role":"user","content":%q}]}`, cmp.Or(s.Model, "box"), c.Cap, text)
 }
 
 // scenario is the shape as the run takes it.
@@ -151,8 +153,8 @@ func (s Shape) scenario() Scenario {
 	return Scenario{Name: s.Name, Load: s.Load, N: s.N, shape: &s}
 }
 
-// Told is tripmeter with the limits and the shape's profile.
-func (s Shape) Told() Policy {
+// Configured is tripmeter with the limits and the shape's profile.
+func (s Shape) Configured() Policy {
 	return tripmeter("limits and profile", func(o *transport.Options, _ Knows) { o.Provider = s.profile() })
 }
 

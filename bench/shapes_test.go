@@ -48,6 +48,9 @@ var laws = func() []Shape {
 		{"anthropic-2024", "anthropic", "/v1/messages", Bars{OfIdeal: .985, Refused: 1}, 0},
 	} {
 		s := Shape{Name: p.preset, Provider: preset(p.preset), Profile: p.profile, Path: p.path}
+		if p.preset == "openai-gpt5" {
+			s.Model = "gpt-5.4" // its charge is that of the family
+		}
 		s.Load, s.N, s.Bars = Overload, 2000, p.drain
 		all = append(all, s)
 		s.Load, s.N, s.Bars = Bursts, 1200, Bars{Refused: 1}
@@ -86,8 +89,8 @@ func TestShapes(t *testing.T) {
 		seeds = 10
 	}
 	for _, s := range laws {
-		for i, p := range []Policy{s.Told(), s.Learning()} {
-			t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, [...]string{"told", "nothing configured"}[i]), func(t *testing.T) {
+		for i, p := range []Policy{s.Configured(), s.Learning()} {
+			t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, [...]string{"configured", "unconfigured"}[i]), func(t *testing.T) {
 				t.Parallel()
 				r := Row{}
 				var rs []Result

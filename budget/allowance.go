@@ -24,6 +24,10 @@ type Allowance struct {
 	// [profile.Profile.Together] names, if the model is one of them, else of the
 	// account.
 	Wide bool
+
+	// Dimension, Scope and ScopeSure are those of [Refusal].
+	Dimension, Scope string
+	ScopeSure        bool
 }
 
 // The first probe for an allowance whose reset is a guess goes after leastProbe, and
@@ -40,16 +44,18 @@ const (
 // or the calendar of UTC makes likely, while one call at a time goes as a probe. The
 // attempt must still be ended.
 func (c *Call) UsedUp(now time.Time, a Allowance) {
-	s := c.scope
+	var s *Scope
 	if a.Wide {
 		s = c.path.wide()
+	} else {
+		s = c.path.speaks(now, c.sent, &Refusal{Wait: a.Until, Dimension: a.Dimension, Scope: a.Scope, ScopeSure: a.ScopeSure}).inner
 	}
 	switch {
 	case a.Until > 0:
 		c.watch.Paused(s.hold(now, limit.Pause{For: a.Until, Why: fmt.Sprintf("an allowance is used up for %v", a.Until.Round(time.Millisecond))}))
 	case a.Window > 0:
 		next := nextReset(s.profile.Name, a.Window, now)
-		c.watch.Paused(s.hold(now, limit.Pause{For: next.Sub(now), ProbeAfter: s.probe(now, c.number, next), Why: fmt.Sprintf("an allowance of %v is used up, and it named no reset", a.Window)}))
+		c.watch.Paused(s.hold(now, limit.Pause{For: next.Sub(now), ProbeAfter: s.probeAfter(now, c.number, next), Why: fmt.Sprintf("an allowance of %v is used up, and it named no reset", a.Window)}))
 	}
 }
 
@@ -96,9 +102,9 @@ type allowances struct {
 	until  time.Time // the reset that was likely then
 }
 
-// probe is how long until the first call may go as a probe, after the refusal at now of
+// probeAfter is how long until the first call may go as a probe, after the refusal at now of
 // the attempt of that number.
-func (s *Scope) probe(now time.Time, number uint64, next time.Time) time.Duration {
+func (s *Scope) probeAfter(now time.Time, number uint64, next time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.some.Store(true) // an answer ends the row

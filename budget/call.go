@@ -35,7 +35,7 @@ type Call struct {
 	price   Price
 	cost    limit.Cost
 	who     Who
-	share   share             // of the tenant's month
+	spend   spend             // of the tenant's day and month
 	holds   bool              // an attempt holds open
 	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
@@ -49,6 +49,8 @@ type Call struct {
 	named      bool          // its header named a wait, and everybody waits for it
 	wait       time.Duration // that wait
 	noRequests bool          // its header left no request
+	heard      time.Time     // when its header came
+	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -68,7 +70,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
 	if r != nil {
-		c.price = s.prices.Price(*r, s.Rule(r.Model))
+		c.price = s.prices.Price(*r, s.Rule(time.Now(), r))
 	}
 	c.cost = c.price.Cost()
 	c.cost.Requests = max(1, requests)
@@ -104,20 +106,24 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 // others if the scope has refused again and again. A call that is refused whatever
 // else is answered would else go first after each pause, and bring the next one.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
-	return c.admit(ctx, now, !c.scope.inStreak())
+	return c.admit(ctx, now, !c.blamed().inStreak())
 }
 
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {
 	c.cost = c.path.fit(c.cost, c.price.stated)
-	if err := c.takeShare(now); err != nil {
-		var e *limit.Error
-		errors.As(err, &e)
-		return limit.Forecast{Wait: e.Wait, Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: err}
+	c.plan()
+	if b := c.path.budget.beside; b != nil && c.spend.paid {
+		f := b.Forecast(c.asksBeside())
+		for c.cutSpend(f.Err) {
+			f = b.Forecast(c.asksBeside())
+		}
+		if f.Err != nil {
+			return f
+		}
 	}
-	c.share.settle(0, 0, 0)
 	f := c.scope.ledger.Forecast(c.asks(false))
-	for c.cutGuess(f.Err) {
+	for c.cutGuess(f.Err) || c.cutSpend(f.Err) {
 		f = c.scope.ledger.Forecast(c.asks(false))
 	}
 	return f
@@ -139,22 +145,36 @@ func (c *Call) For(w Who) { c.who = w }
 func (c *Call) asks(first bool) limit.Ask {
 	return limit.Ask{
 		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
-		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first,
+		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first, Spend: c.spend.asked(),
 	}
 }
 
-// admit takes what an attempt costs: from the tenant's month, and then from the
-// ledger, or from neither.
+// asksBeside is what the call asks of the limiter beside a foreign ledger.
+func (c *Call) asksBeside() limit.Ask {
+	return limit.Ask{Tenant: c.who.Tenant, Spend: c.spend.asked()}
+}
+
+// admit takes what an attempt costs, of the tenant's day and month too: all in one
+// decision of the ledger, or nothing. What a foreign ledger does not know of is taken
+// before, and given back if it refuses.
 func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
-	if err := c.takeShare(now); err != nil {
-		return err
+	c.plan()
+	if b := c.path.budget.beside; b != nil && c.spend.paid {
+		r, err := b.TryAdmit(c.asksBeside())
+		for c.cutSpend(err) {
+			r, err = b.TryAdmit(c.asksBeside())
+		}
+		if err != nil {
+			return err
+		}
+		c.spend.beside = r
 	}
 	r, err := c.ask(ctx, first)
-	for c.cutGuess(err) {
+	for c.cutGuess(err) || c.cutSpend(err) {
 		r, err = c.ask(ctx, first)
 	}
 	if err != nil {
-		c.share.settle(0, 0, 0)
+		c.spend.beside.Return()
 		return err
 	}
 	c.take(r)
@@ -201,19 +221,6 @@ func (c *Call) cut(cost limit.Cost) {
 	}
 }
 
-// takeShare takes what the call may cost from its tenant's month.
-func (c *Call) takeShare(now time.Time) (err error) {
-	if c.who.Tenant == "" {
-		return nil
-	}
-	if t := c.path.budget.monthOfTenant(c.who.Tenant); t != nil {
-		p := &c.price
-		c.share, err = t.take(now, c.who.Tenant, p.model, limit.Cost{Input: p.input, Output: max(p.output, p.reserve)},
-			limit.Cost{Input: p.stated.Input, Output: p.reserveStated})
-	}
-	return err
-}
-
 func (c *Call) take(r limit.Reservation) {
 	c.holds, c.open = true, r
 	c.charged = plus(c.charged, c.cost)
@@ -250,6 +257,7 @@ func (c *Call) Pass(now time.Time) {
 // refuses the attempt for its rate; [Call.Refuse] must follow.
 func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
+	c.heard = now
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
@@ -271,7 +279,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	} else {
 		defer c.open.Passed()
 		c.path.admitted(now, c.sent, c.number)
-		if c.price.charge == estimate.ChargeActual {
+		if c.price.rule.Charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
 	}
@@ -295,24 +303,33 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
 		}
 		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
-			c.question(r)
+			c.question(now, r)
 		}
 	}
 }
 
 // question asks whether what a token limit has left fits the charge rule.
-func (c *Call) question(r reading) {
+func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
-	current := estimate.Charge(s.charge.Load())
-	seen, doubted := s.doubt.saw(c.sent, c.sums, r.remaining, r.limit, current)
+	current := s.inForceFor(&c.price)
+	seen, doubted := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted && c.watch.Doubted(current, seen) {
-		s.charge.Store(uint32(seen))
+		s.charge.Store(uint32(seen) + 1)
+		s.doubt.followed()
 	}
 }
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
 	c.watch.Paused(c.path.pause(now, d))
+}
+
+// blamed is the scope that the last refusal spoke of.
+func (c *Call) blamed() *Scope {
+	if c.refusedBy != nil {
+		return c.refusedBy
+	}
+	return c.scope
 }
 
 // Waiting reports whether the header of the last answer named a wait, so that
@@ -331,9 +348,15 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.End(Refused)
 		return
 	}
-	s := c.scope
+	path := c.path.speaks(now, c.sent, &r)
+	s := path.inner
+	c.refusedBy = s
 	more := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
+	if s != c.scope && c.named { // the header held the model; the body says whom else
+		d = max(d, c.wait-now.Sub(c.heard))
+		c.named = false
+	}
 	switch {
 	case d > 0 && (!c.named || more > c.wait):
 		why := named(d)
@@ -347,8 +370,11 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	if !c.named {
 		c.path.failed(now) // a probe that was refused
 	}
+	if left := max(d, c.wait-now.Sub(c.heard)); left > 0 {
+		s.probe(left, named(left))
+	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
@@ -375,15 +401,15 @@ func (c *Call) End(e Ending) {
 	case c.Between():
 	case back == limit.Cost{}:
 		c.open.Keep()
-		c.share.keep()
+		c.spend.beside.Keep()
 		c.close(c.cost)
 	case back == c.cost:
 		c.open.Return()
-		c.share.settle(0, 0, 0)
+		c.spend.beside.Return()
 		c.close(limit.Cost{})
 	default:
-		c.share.settle(c.cost.Input-back.Input, 0, c.cost.Output-back.Output)
-		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
+		input, output := c.cost.Input-back.Input, c.cost.Output-back.Output
+		c.settle(input, output, c.spend.spends(input, 0, output))
 		if c.arrival != (limit.Cost{}) && back.Input|back.Output != 0 {
 			c.becomes(c.sent, limit.Cost{Requests: c.arrival.Requests})
 		}
@@ -403,45 +429,33 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 	c.path.cleared(c.sent)
 	s := c.scope
-	rule := s.Rule(c.price.model)
-	input, output := c.price.Actual(r, rule)
-	c.shareUsed(r, input, output)
-	c.settle(input, output)
+	price := c.price
+	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
+		price = price.under(learned(price.rule, estimate.Charge(seen-1)))
+	}
+	input, output := price.Actual(r, price.rule)
+	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
 		c.watch.LimitChanged(ch.old, ch.new)
 	}
-	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
-	usedIn, usedOut := c.price.Actual(r, rule)
-	s.doubt.ended(&c.price, usedIn, usedOut)
+	s.doubt.ended(&c.price, r)
 	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
 	if input != c.cost.Input || output != c.cost.Output {
 		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
 }
 
-// shareUsed corrects what the call took of its tenant's month to what was used,
-// whatever the provider charges against its limits. A count that is not known is
-// as it was charged.
-func (c *Call) shareUsed(r *usage.Result, input, output int64) {
-	if c.share.of == nil {
-		return
-	}
-	u := used(r)
-	if u.Input < 0 {
-		u.Input = input
-	}
-	if u.Output < 0 || !r.Complete {
-		u.Output = max(u.Output, output)
-	}
-	c.share.settle(u.Input, u.Cached, u.Output)
-}
-
 // settle ends the reservation with the tokens that it really cost. Its request
 // stays counted.
-func (c *Call) settle(input, output int64) {
+func (c *Call) settle(input, output int64, spent limit.Spend) {
 	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
-	c.open.Settle(actual)
+	if c.spend.paid {
+		c.open.SettleSpent(actual, spent)
+		c.spend.beside.SettleSpent(actual, spent)
+	} else {
+		c.open.Settle(actual)
+	}
 	c.close(actual)
 }
 
@@ -451,7 +465,7 @@ func (c *Call) arrives() limit.Cost {
 	switch {
 	case c.path.Profile().RemainingAfter:
 		own.Input, own.Output = 0, 0
-	case c.price.charge == estimate.ChargeActual:
+	case c.price.rule.Charge == estimate.ChargeActual:
 		own.Output = 0 // not produced yet
 	}
 	return own

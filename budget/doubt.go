@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/law"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/usage"
 )
 
 // A doubt checks the charge rule against the headers. Between two attempts the
@@ -14,36 +16,48 @@ import (
 // answers that ended between. Each rule predicts that fall. The least median
 // error over the last pairs names the rule in force.
 //
-// The refill between the two is not known: all that the rate allows if the limit
-// is a bucket, nothing if it is a window. Both are tried, and the rules are
-// compared under the better fit. Under the wrong one every fall would look too
-// large, and a right rule too cheap.
+// The refill between the two is not known: nothing if the limit is a window; all
+// that the rate allows if it is a bucket, which is full at the limit less the charge
+// of the later attempt. Both are tried, and the rules are compared under the better
+// fit. Under the wrong one every fall would look too large, and a right rule too
+// cheap.
 //
-// A rule that charges far too much keeps the provider's balance full. A full
-// balance says nothing, and then no doubt is reported.
+// A rule that charges too much keeps the provider's balance near the limit. There a
+// bucket still shows what it charged last, and a window shows nothing.
+//
+// A rule that is followed ends for ten minutes after the second refusal that the
+// use of this budget does not explain.
 type doubt struct {
 	mu       sync.Mutex
 	sums     predictions // since the start, of all attempts and ends
 	last     sample
 	errs     [refills][rules][pairs]int64 // rings
-	want     [rules][pairs]int64          // the falls predicted
-	n        int
-	reported bool
+	want     [refills][rules][pairs]int64 // the falls predicted
+	n        [refills]int
+	reported bool // and not followed
+	strikes  int
+	until    time.Time // nothing is reported before that
 }
 
 const (
 	pairs   = 40
-	rules   = 3 // indexed by estimate.Charge
+	rules   = 4 // indexed by estimate.Charge
 	refills = 2 // none, and all that the rate allows
 )
+
+// byPrice are the rules, those that charge most first.
+var byPrice = [rules]estimate.Charge{estimate.ChargeEstimate, estimate.ChargeSettle, estimate.ChargeActual, estimate.ChargePrompt}
 
 // predictions are the tokens charged so far under each rule.
 type predictions [rules]int64
 
+// A sample is a balance of a token limit, and what each rule had charged by then.
 type sample struct {
-	at        time.Time
+	at        time.Time // when its attempt left
 	remaining int64
-	sums      predictions
+	most      int64       // the largest balance there can be
+	sums      predictions // with own
+	own       predictions // of its attempt
 	set       bool
 }
 
@@ -54,10 +68,10 @@ func (p *Price) arrival() predictions {
 	for r := range a {
 		a[r] = p.input + p.reserve
 	}
-	if p.charge != estimate.ChargeActual {
-		a[p.charge] = p.input + p.output
+	a[estimate.ChargeActual], a[estimate.ChargePrompt] = p.input, p.input
+	if c := p.rule.Charge; c != estimate.ChargeActual && c != estimate.ChargePrompt {
+		a[c] = p.input + p.output
 	}
-	a[estimate.ChargeActual] = p.input
 	return a
 }
 
@@ -72,13 +86,17 @@ func (d *doubt) sending(p *Price) predictions {
 }
 
 // ended adds the tokens that an answer has really used.
-func (d *doubt) ended(p *Price, input, output int64) {
+func (d *doubt) ended(p *Price, r *usage.Result) {
+	rule := p.rule
+	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
+	input, output := p.Actual(r, rule)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := p.arrival()
 	for _, r := range [...]estimate.Charge{estimate.ChargeSettle, estimate.ChargeActual} {
 		d.sums[r] += input + output - a[r]
 	}
+	d.sums[estimate.ChargePrompt] += input - a[estimate.ChargePrompt]
 }
 
 // refused takes back an attempt that the provider did not charge.
@@ -90,36 +108,26 @@ func (d *doubt) refused(p *Price) {
 	}
 }
 
-// saw takes in what a token limit had left for an attempt sent at with sums. It
-// returns the rule that the headers speak for, once, if it is not current.
-func (d *doubt) saw(at time.Time, sums predictions, remaining int64, l limit.Limit, current estimate.Charge) (estimate.Charge, bool) {
+// saw takes in what a token limit had left for an attempt. It returns the rule that
+// the headers speak for, if it is not current: once, or again if it is followed.
+func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Charge) (estimate.Charge, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	prev := d.last
-	if prev.set && !at.After(prev.at) {
+	if prev.set && !s.at.After(prev.at) {
 		return 0, false // an older answer
 	}
-	d.last = sample{at, remaining, sums, true}
-	// Near the top the capacity cuts the balance, and it says nothing; at the
-	// bottom it cannot show debt.
-	full := l.Rate.N - l.Rate.N/50
-	if !prev.set || remaining >= full || prev.remaining >= full || remaining <= 0 || prev.remaining <= 0 {
+	d.last = s
+	if !prev.set || s.most != prev.most || s.remaining > s.most {
 		return 0, false
 	}
-	for r := range d.want {
-		d.want[r][d.n%pairs] = sums[r] - prev.sums[r]
+	// At the bottom the balance cannot show debt.
+	if s.remaining <= 0 || prev.remaining <= 0 {
+		return 0, false
 	}
-	for refill := range d.errs {
-		fall := prev.remaining - remaining
-		if refill > 0 {
-			fall += l.Rate.In(at.Sub(prev.at))
-		}
-		for r := range d.errs[refill] {
-			d.errs[refill][r][d.n%pairs] = abs(fall - d.want[r][d.n%pairs])
-		}
-	}
-	d.n++
-	if d.n < pairs || d.reported {
+	d.compare(0, &prev, &s, 0)
+	d.compare(1, &prev, &s, l.In(s.at.Sub(prev.at)))
+	if d.reported || now.Before(d.until) {
 		return 0, false
 	}
 	best := d.best(current)
@@ -127,24 +135,70 @@ func (d *doubt) saw(at time.Time, sums predictions, remaining int64, l limit.Lim
 	return best, d.reported
 }
 
+// compare enters by how much each rule misses the fall from one balance to the next
+// under a refill.
+func (d *doubt) compare(kind int, prev, s *sample, refill int64) {
+	full := s.most - s.most/50
+	if kind == 0 && (s.remaining >= full || prev.remaining >= full) {
+		return // a window's use of before may have ended
+	}
+	at := d.n[kind] % pairs
+	for r := range s.sums {
+		charged := s.sums[r] - prev.sums[r]
+		left := prev.remaining + refill - charged
+		if kind > 0 {
+			left = min(left, s.most-s.own[r])
+		}
+		d.want[kind][r][at], d.errs[kind][r][at] = charged, abs(s.remaining-left)
+	}
+	d.n[kind]++
+}
+
+// followed notes that the rule which was reported is in force now.
+func (d *doubt) followed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reported, d.n, d.strikes = false, [refills]int{}, 0
+}
+
+// struck takes in a refusal at now that the use of this budget does not explain. It
+// reports whether a rule that is followed must end.
+func (d *doubt) struck(now time.Time) (end bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.strikes++; d.strikes < 2 {
+		return false
+	}
+	d.n, d.strikes, d.until = [refills]int{}, 0, now.Add(law.Forgotten)
+	return true
+}
+
 // best is the rule with the least median error. It must explain what it saw to a
 // sixth of the usual fall, and twice as well as the current one: prompts are
-// estimates, and the refill of a sliding window is not known.
+// estimates, and the refill of a sliding window is not known. Of rules that explain
+// it about as well the one counts that charges most.
 func (d *doubt) best(current estimate.Charge) estimate.Charge {
-	var err [refills]predictions
-	for refill := range err {
-		for r := range err[refill] {
-			err[refill][r] = median(d.errs[refill][r])
+	var m, want predictions
+	known := false
+	for kind := range refills {
+		if d.n[kind] < pairs {
+			continue
+		}
+		var errs, falls predictions
+		for r := range errs {
+			errs[r], falls[r] = median(d.errs[kind][r]), median(d.want[kind][r])
+		}
+		if !known || slices.Min(errs[:]) <= slices.Min(m[:]) {
+			m, want, known = errs, falls, true
 		}
 	}
-	m := err[0]
-	if slices.Min(err[1][:]) <= slices.Min(m[:]) {
-		m = err[1]
-	}
 	best := current
-	for r := range m {
-		if m[r] < m[best] && m[r]*2 < m[current] && m[r] <= median(d.want[r])/6 {
-			best = estimate.Charge(r)
+	if !known {
+		return best
+	}
+	for _, r := range byPrice {
+		if (best == current && m[r] < m[best] || m[r]*4 < m[best]*3) && m[r]*2 < m[current] && m[r] <= want[r]/6 {
+			best = r
 		}
 	}
 	return best

@@ -93,11 +93,11 @@ func (d *dimension) learns(s *Scope) bool {
 	return s.meters() && !d.unsteady() && d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
 }
 
-// meters reports whether the ledger keeps a guard and counts by windows. A store
-// has buckets only: a full one without its guard would go out at once.
+// meters reports whether the ledger keeps a guard and counts by windows. Without
+// them a full bucket would go out at once.
 func (s *Scope) meters() bool {
-	_, ok := s.ledger.(*limit.Limiter)
-	return ok
+	m := limit.MetersOf(s.ledger)
+	return m.Windows && m.Guards
 }
 
 // unsteady reports whether balances of d are read at another instant than the
@@ -332,12 +332,7 @@ func (p *Path) correct(sent, now time.Time, c limit.Cost) {
 			if d.law.learner == nil {
 				continue
 			}
-			switch n := part(d.limit.Unit, c); {
-			case n < 0:
-				d.law.learner.Charged(sent, n)
-			case n > 0:
-				d.law.learner.Charged(now, n)
-			}
+			d.law.learner.Corrected(sent, now, part(d.limit.Unit, c))
 		}
 		s.mu.Unlock()
 	}

@@ -13,6 +13,7 @@ type reading struct {
 	limit     limit.Limit
 	unit      limit.Unit
 	remaining int64
+	most      int64 // the largest balance there can be, as far as is known
 }
 
 // A change is a limit that follows what a header says.
@@ -53,7 +54,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 			d.shown = min(n, d.most())
 		}
 		d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
-		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d))}
+		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d)), d.most()}
 	}
 	was := d.limit
 	lawful := m != nil && d.saw(now, m.of(d), q)

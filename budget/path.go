@@ -103,6 +103,12 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 }
 
 func (p *Path) admitted(now, sent time.Time, number uint64) {
+	if a := p.account; a != p.inner {
+		if a.answered.Load() != p.inner {
+			a.answered.Store(p.inner)
+		}
+		a.answeredSent.Store(sent.UnixNano())
+	}
 	for _, s := range p.scopes {
 		if s.some.Load() {
 			s.admitted(now, sent, number)

@@ -27,12 +27,12 @@ type Price struct {
 	likely        int64           // output charged in the end, as far as it can be expected
 
 	mostInput, mostOutput int64 // that the call can have used
-	charge                estimate.Charge
+	rule                  estimate.Rule
 }
 
 // Price prices a request under a rule.
 func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
-	out := Price{model: r.Model, prompt: true, charge: rule.Charge, learns: r.Prompt()}
+	out := Price{model: r.Model, prompt: true, rule: rule, learns: r.Prompt()}
 	r = p.prompts.Correct(r)
 	learned := p.answers.Learned(r.Model)
 	price := rule.Price(r, learned)
@@ -49,6 +49,21 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 		out.reserve, out.reserveStated = reserve.Output, reserve.StatedOutput
 	}
 	return out
+}
+
+// under is p under another rule for its charge, as headers show it. What the call
+// took in line stays as it is.
+func (p Price) under(rule estimate.Rule) Price {
+	if rule.Charge == p.rule.Charge && rule.ReserveCap == p.rule.ReserveCap {
+		return p
+	}
+	if rule.Charge == estimate.ChargePrompt {
+		p.output = 0
+	} else if rule.ReserveCap {
+		p.output = p.reserve
+	}
+	p.rule = rule
+	return p
 }
 
 // Cost is the price as the ledger takes it: one request, and the tokens.
@@ -73,7 +88,7 @@ func (p Price) Actual(r *usage.Result, rule estimate.Rule) (input, output int64)
 	used := used(r)
 	input, output = rule.Actual(p.input, p.output, used)
 	if (used.Output < 0 || !r.Complete) && rule.Charge != estimate.ChargeEstimate {
-		output = max(output, p.output, r.OutputBytes/bytesPerToken*max(1, rule.OutputFactor))
+		output = max(output, p.output, rule.Made(r.OutputBytes/bytesPerToken))
 	}
 	return input, output
 }

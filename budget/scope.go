@@ -37,9 +37,15 @@ type Scope struct {
 
 	adopt   sync.Once
 	profile *profile.Profile // set once, before the first call
-	charge  atomic.Uint32    // an estimate.Charge: the profile's, or what headers show
+	records bool             // what recorded traffic shows of charges holds for it
+	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
 
 	doubt doubt
+
+	// Of an account: who was answered last, and when that attempt left, in
+	// nanoseconds since 1970.
+	answered     atomic.Pointer[Scope]
+	answeredSent atomic.Int64
 
 	mu         sync.Mutex // guards below
 	kinds      []kind     // of limits, and what they speak of
@@ -52,6 +58,8 @@ type Scope struct {
 	rest       time.Time // when the last drain opens or opened
 	unused     []quota   // that are no counters
 	streak     streak
+	blames     blames
+	probes     bool // one call at a time goes until one is answered: see probe
 	overload   overload
 	usedUp     allowances
 	probing    time.Time // until then a pause may be in force that has probes
@@ -67,10 +75,9 @@ type Scope struct {
 func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 	s.adopt.Do(func() {
 		first = true
-		s.charge.Store(uint32(p.Rule.Charge))
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.profile = &p
+		s.profile, s.records = &p, p.AsRecorded()
 		s.shape = shapeOf(&p, s.burst)
 		s.start()
 		for _, d := range s.dims {
@@ -88,14 +95,39 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 	return first
 }
 
-// Rule is the charge rule in force for a model.
-func (s *Scope) Rule(model string) estimate.Rule {
-	r := s.profile.Rule
+// Rule is the charge rule in force at now for a request. In this order:
+//
+//   - what headers have shown, if that is followed
+//   - what recorded traffic shows of the endpoint and the model: [profile.DebitFor]
+//   - the profile's
+func (s *Scope) Rule(now time.Time, r *estimate.Request) estimate.Rule {
+	rule := s.profile.Rule
 	if len(s.profile.Factors) > 0 { // few have any: the others need not be copied as a whole
-		r = s.profile.RuleFor(model)
+		rule = s.profile.RuleFor(r.Model)
 	}
-	if c := estimate.Charge(s.charge.Load()); c != r.Charge {
-		r.Charge, r.ReserveCap = c, c != estimate.ChargeActual
+	if c := s.charge.Load(); c > 0 {
+		return learned(rule, estimate.Charge(c-1))
+	}
+	if s.records {
+		if d, ok := profile.DebitFor(s.profile.Name, r.Kind, r.Model, r.Stream, dated(now, s.profile)); ok {
+			return d.Rule(rule, r.Traits&estimate.WithTools != 0)
+		}
+	}
+	return rule
+}
+
+// inForceFor is the charge of the rule that a call of that price is under now.
+func (s *Scope) inForceFor(p *Price) estimate.Charge {
+	if c := s.charge.Load(); c > 0 {
+		return estimate.Charge(c - 1)
+	}
+	return p.rule.Charge
+}
+
+// learned is a rule as headers show it: they tell the charge, and nothing beside.
+func learned(r estimate.Rule, c estimate.Charge) estimate.Rule {
+	if c != r.Charge {
+		r.Charge, r.ReserveCap = c, c == estimate.ChargeSettle || c == estimate.ChargeEstimate
 	}
 	return r
 }
@@ -372,6 +404,11 @@ func (s *Scope) admitted(now, sent time.Time, number uint64) {
 	defer s.mu.Unlock()
 	s.ended = rows{number, s.streak.n, s.usedUp.probes, s.overload.row}
 	s.streak.admitted(sent)
+	s.blames = blames{}
+	if s.probes && s.streak.n == 0 {
+		s.probes = false
+		s.ledger.ResumeScope(s.name)
+	}
 	s.overload.answered(sent)
 	s.usedUp.answered(sent)
 	for _, d := range s.dims {

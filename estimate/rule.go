@@ -15,6 +15,10 @@ const (
 
 	// ChargeActual takes the prompt on arrival and the output as it is produced.
 	ChargeActual
+
+	// ChargePrompt takes the prompt on arrival, corrects it to the actual prompt at
+	// the end, and takes no output.
+	ChargePrompt
 )
 
 func (c Charge) String() string {
@@ -25,19 +29,21 @@ func (c Charge) String() string {
 		return "estimate"
 	case ChargeActual:
 		return "actual"
+	case ChargePrompt:
+		return "prompt"
 	}
 	return fmt.Sprintf("Charge(%d)", uint8(c))
 }
 
 // ParseCharge reads a charge by the name that String gives it: "settle",
-// "estimate" or "actual".
+// "estimate", "actual" or "prompt".
 func ParseCharge(name string) (Charge, error) {
-	for c := ChargeSettle; c <= ChargeActual; c++ {
+	for c := ChargeSettle; c <= ChargePrompt; c++ {
 		if c.String() == name {
 			return c, nil
 		}
 	}
-	return 0, fmt.Errorf("estimate: no charge %q: it must be settle, estimate or actual", name)
+	return 0, fmt.Errorf("estimate: no charge %q: it must be settle, estimate, actual or prompt", name)
 }
 
 // FirstOutput is the output in tokens that a choice is expected to have before
@@ -55,10 +61,24 @@ type Rule struct {
 	// one. False: Request.Input.
 	PromptByChars bool
 
+	// PromptFree charges nothing for the prompt but Added.
+	PromptFree bool
+
+	// Added is charged beside the prompt of every call, in tokens.
+	Added int64
+
 	// ReserveCap charges the output cap on arrival, for every choice. Without it
 	// ChargeSettle and ChargeActual charge the output that is expected, and
-	// ChargeEstimate charges no output. ChargeActual never reserves.
+	// ChargeEstimate charges no output. ChargeActual and ChargePrompt never reserve.
 	ReserveCap bool
+
+	// MostReserved is the most output that ReserveCap charges on arrival, for all
+	// choices together, in tokens; 0 is no bound.
+	MostReserved int64
+
+	// OutputBeyond is how much output of a call is not charged, in tokens: Added
+	// has paid for it, whether it is made or not.
+	OutputBeyond int64
 
 	// DefaultCap is the cap in tokens that the provider assumes when the request
 	// states none; 0 is not known: the output that is expected stands for it.
@@ -86,7 +106,7 @@ type Rule struct {
 // Validate reports a rule that contradicts itself; the error names the field.
 func (u Rule) Validate() error {
 	switch {
-	case u.Charge > ChargeActual:
+	case u.Charge > ChargePrompt:
 		return fmt.Errorf("estimate: Rule.Charge: no charge %d", uint8(u.Charge))
 	case u.DefaultCap < 0:
 		return fmt.Errorf("estimate: Rule.DefaultCap: %d is negative; 0 leaves it unset", u.DefaultCap)
@@ -94,8 +114,16 @@ func (u Rule) Validate() error {
 		return fmt.Errorf("estimate: Rule.ImageTokens: %d is negative; 0 leaves it unset", u.ImageTokens)
 	case u.OutputFactor < 0:
 		return fmt.Errorf("estimate: Rule.OutputFactor: %d is negative; 0 leaves it unset", u.OutputFactor)
+	case u.Added < 0:
+		return fmt.Errorf("estimate: Rule.Added: %d is negative; 0 leaves it unset", u.Added)
+	case u.MostReserved < 0:
+		return fmt.Errorf("estimate: Rule.MostReserved: %d is negative; 0 leaves it unset", u.MostReserved)
+	case u.OutputBeyond < 0:
+		return fmt.Errorf("estimate: Rule.OutputBeyond: %d is negative; 0 leaves it unset", u.OutputBeyond)
 	case u.Charge == ChargeActual && u.ReserveCap:
 		return fmt.Errorf("estimate: Rule.ReserveCap: a rule that charges output as it is produced reserves no cap")
+	case u.Charge == ChargePrompt && u.ReserveCap:
+		return fmt.Errorf("estimate: Rule.ReserveCap: a rule that charges no output reserves no cap")
 	}
 	return nil
 }
@@ -126,6 +154,9 @@ func (u Rule) Price(r Request, learned int64) Price {
 }
 
 func (u Rule) prompt(r Request) (input, stated int64) {
+	if u.PromptFree {
+		return max(u.Added, 0), 0
+	}
 	images := max(r.ImageTokens, 0)
 	input = max(r.Input-images, 0)
 	if u.PromptByChars {
@@ -141,11 +172,11 @@ func (u Rule) prompt(r Request) (input, stated int64) {
 		// What the maker adds is no character of the request, and not in this price.
 		guess = addSat(max(r.MediaTokens, 0), min(images, guess))
 	}
-	return input, max(input-guess, 0)
+	return addSat(input, max(u.Added, 0)), max(input-guess, 0)
 }
 
 func (u Rule) output(r Request, learned int64) (output, stated int64) {
-	if !makesOutput(r.Kind) {
+	if !makesOutput(r.Kind) || u.Charge == ChargePrompt {
 		return 0, 0
 	}
 	choices := max(r.Choices, 1)
@@ -162,21 +193,31 @@ func (u Rule) output(r Request, learned int64) (output, stated int64) {
 			expected = min(expected, mulSat(outputCap, choices))
 		}
 	}
-	expected = mulSat(expected, max(u.OutputFactor, 1))
+	expected = mulSat(max(expected-max(u.OutputBeyond, 0), 0), max(u.OutputFactor, 1))
 
 	switch {
 	case u.Charge == ChargeActual:
 		return expected, 0
 	case u.ReserveCap && outputCap > 0:
-		return mulSat(outputCap, choices), outputCap
+		return u.reserved(mulSat(outputCap, choices)), u.reserved(outputCap)
 	case u.ReserveCap && u.DefaultCap > 0:
-		return mulSat(u.DefaultCap, choices), 0
+		return u.reserved(mulSat(u.DefaultCap, choices)), 0
+	case u.ReserveCap && u.MostReserved > 0:
+		return u.MostReserved, 0
 	case u.ReserveCap:
 		return expected, 0
 	case u.Charge == ChargeEstimate:
 		return 0, 0
 	}
 	return expected, 0
+}
+
+// reserved is what is charged on arrival for a cap.
+func (u Rule) reserved(tokens int64) int64 {
+	if u.MostReserved > 0 {
+		return min(tokens, u.MostReserved)
+	}
+	return tokens
 }
 
 // Used is what a call has really used, in tokens, as the response says. Input
@@ -195,7 +236,7 @@ func (u Rule) Actual(input, output int64, used Used) (actualInput, actualOutput 
 	if u.Charge == ChargeEstimate {
 		return input, output
 	}
-	if used.Input >= 0 {
+	if used.Input >= 0 && !u.PromptFree {
 		input = used.Input
 		if u.CachedFree && used.Cached > 0 {
 			input = max(input-used.Cached, 0)
@@ -203,9 +244,19 @@ func (u Rule) Actual(input, output int64, used Used) (actualInput, actualOutput 
 		if u.AudioFree && used.Audio > 0 {
 			input = max(input-used.Audio, 0)
 		}
+		input = addSat(input, max(u.Added, 0))
 	}
 	if used.Output >= 0 {
-		output = mulSat(used.Output, max(u.OutputFactor, 1))
+		output = u.Made(used.Output)
 	}
 	return input, output
+}
+
+// Made is what is charged for so many tokens of output that were made, where output
+// is charged as it is made.
+func (u Rule) Made(tokens int64) int64 {
+	if u.Charge == ChargePrompt {
+		return 0
+	}
+	return mulSat(max(tokens-max(u.OutputBeyond, 0), 0), max(u.OutputFactor, 1))
 }

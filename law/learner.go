@@ -2,6 +2,7 @@ package law
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -135,6 +136,7 @@ type Learner struct {
 	fresh   [books]int64 // charged since the edge of each
 	edge    [books]int64
 	recent  [256]charged // in a ring
+	flow    flow
 	charges int
 	chosen  int // whose window is believed, or none
 
@@ -142,13 +144,15 @@ type Learner struct {
 		ok        bool
 		mark      Mark
 		remaining int64
+		near      int64 // around it
 	}
 	holds struct { // of the newest reading with a reset
 		ok        bool
 		d         time.Duration
 		remaining int64
 	}
-	resets resets
+	resets [instants]resets
+	named  int // which of them the windows from a reset begin by
 	votes  votes
 	pairs  [books]fit
 	bucket fit // on the same pairs
@@ -167,24 +171,57 @@ type charged struct {
 // onTheWay is how far apart two calls must leave to arrive in the same order.
 const onTheWay = 250 * time.Millisecond
 
-// near is what left so shortly before or after m that its reading may have it or
-// not. It is false if that is too long ago to be known.
-func (l *Learner) near(m *Mark) (int64, bool) {
-	first, last, found := int64(0), m.spent, false
-	for i := l.charges - 1; i >= max(0, l.charges-len(l.recent)); i-- {
-		c := &l.recent[i%len(l.recent)]
-		if c.at.After(m.at.Add(onTheWay)) {
-			continue
-		}
-		if !found {
-			last, found = c.spent, true
-		}
-		if c.at.Before(m.at.Add(-onTheWay)) {
-			first = c.spent
-			return max(0, last-first-m.own), true
-		}
+// A flow is what was charged and corrected in all by some instants of the last
+// minute, each amount as if above zero: one for each slot of 2^26 nanoseconds, as it
+// was at the end of the slot. A sum of what is charged and given back would hide both.
+type flow struct {
+	sums [1024]int64
+	last int64 // the number of the newest slot
+	sum  int64
+}
+
+const flowSlot = 26 // bits of nanoseconds
+
+func (f *flow) add(at, units int64) {
+	k := int64(len(f.sums))
+	slot := at >> flowSlot
+	for i := max(f.last, slot-k); i < slot; i++ {
+		f.sums[uint64(i)%uint64(k)] = f.sum
 	}
-	return max(0, last-m.own), l.charges <= len(l.recent)
+	f.last = max(f.last, slot)
+	f.sum = addUpTo(f.sum, abs(units))
+}
+
+// by is what flowed by the end of the slot of an instant, false if that is forgotten.
+func (f *flow) by(at int64) (int64, bool) {
+	k := int64(len(f.sums))
+	switch slot := at >> flowSlot; {
+	case slot >= f.last:
+		return f.sum, true
+	case slot < 0:
+		return 0, f.last < k
+	case slot <= f.last-k:
+		return 0, false
+	default:
+		return f.sums[uint64(slot)%uint64(k)], true
+	}
+}
+
+// addUpTo is a + b, and no more than an int64 holds.
+func addUpTo(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// near is what left, or was corrected, so shortly before or after m that its reading
+// may have it or not. It is false if that is too long ago to be known.
+func (l *Learner) near(m *Mark) (int64, bool) {
+	t := int64(m.at.Sub(l.base))
+	first, ok := l.flow.by(t - int64(onTheWay) - 1<<flowSlot)
+	last, _ := l.flow.by(t + int64(onTheWay))
+	return max(0, last-first-m.own), ok
 }
 
 // votes are answers, or pairs of them, that only one kind of law explains.
@@ -248,18 +285,35 @@ func (l *Learner) start(at time.Time) {
 func (l *Learner) Belief() Belief { return l.belief }
 
 // Charged enters units of a call that leaves at an instant, and returns what the
-// books hold with it. Units below zero take back what was charged at that instant.
+// books hold with it.
 func (l *Learner) Charged(at time.Time, units int64) Mark {
 	l.start(at)
+	l.charge(at, at, units)
+	m := l.Mark(at)
+	m.own = max(0, units)
+	return m
+}
+
+// Corrected corrects at an instant what was charged to a call that left at sent.
+// Units below zero come back and count from then; others count from now on.
+func (l *Learner) Corrected(sent, now time.Time, units int64) {
+	l.start(now)
+	if units < 0 {
+		l.charge(sent, now, units)
+	} else if units > 0 {
+		l.charge(now, now, units)
+	}
+}
+
+// charge enters units that count from at on, as is known from now on.
+func (l *Learner) charge(at, now time.Time, units int64) {
 	l.spent += units
 	for i := range l.windows {
 		l.enter(i, at, units)
 	}
-	m := l.Mark(at)
-	m.own = max(0, units)
 	l.recent[l.charges%len(l.recent)] = charged{at, l.spent}
 	l.charges++
-	return m
+	l.flow.add(int64(now.Sub(l.base)), units)
 }
 
 // Mark returns what the books hold at an instant.
@@ -343,7 +397,7 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 		}
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
-	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, [instants]resets{}, false
 	l.bucket, l.chosen = fit{}, none
 }
 
@@ -360,7 +414,9 @@ func (l *Learner) enter(i int, at time.Time, units int64) {
 		l.roll(i, at)
 		w.Charge(t, units)
 	}
-	l.fresh[i] += units
+	if int64(t) >= l.edge[i] { // else what comes back was charged before the edge
+		l.fresh[i] += units
+	}
 }
 
 func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
@@ -415,7 +471,7 @@ func (l *Learner) refused(e Evidence) {
 	l.belief.Since, l.belief.Until = e.Answered, e.Answered.Add(Forgotten)
 	l.belief.Why = fmt.Sprintf("%v was given up: refused twice although its books had room", old)
 	l.struck.n = 0
-	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, [instants]resets{}, false
 	l.bucket, l.chosen = fit{}, none
 	l.o.Known = limit.Law{} // what was recorded once holds no more
 }
@@ -447,10 +503,11 @@ func (l *Learner) read(e Evidence) {
 	if l.last.ok && m.at.Before(l.last.mark.at) {
 		return // out of order
 	}
-	if l.last.ok && m.at.Sub(l.last.mark.at) <= 2*l.o.Window {
-		l.compare(m, remaining)
+	near, ok := l.near(&m)
+	if l.last.ok = l.last.ok && ok; l.last.ok && m.at.Sub(l.last.mark.at) <= 2*l.o.Window {
+		l.compare(m, remaining, near+l.last.near)
 	}
-	l.last.ok, l.last.mark, l.last.remaining = true, m, remaining
+	l.last.ok, l.last.mark, l.last.remaining, l.last.near = ok, m, remaining, near
 }
 
 // byReset asks whether the reset is the time a bucket takes to fill, and whether
@@ -481,15 +538,29 @@ func (l *Learner) byReset(e Evidence) {
 	case last.ok && missing > 1 && moved > 2*slack:
 		l.votes.against++
 	}
-	if l.resets.saw(e.Answered.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain) && l.windows[fixedFromReset] == nil {
-		edge := l.resets.edge.Sub(l.base) + grain/2
+	if e.Reset.D%time.Second == 0 { // of milliseconds one in a thousand is
+		grain = max(grain, time.Second)
+	}
+	for i, from := range [instants]time.Time{e.Answered, e.Mark.at} {
+		l.resets[i].saw(from.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain, l.o.Window)
+	}
+	named := none
+	for i := range l.resets {
+		if r := &l.resets[i]; r.sure() && (named == none || r.breaks < l.resets[named].breaks) {
+			named = i
+		}
+	}
+	if named != none && (l.windows[fixedFromReset] == nil || l.named != named && !l.resets[l.named].sure()) {
+		l.named = named
+		edge := l.resets[named].middle().Sub(l.base) + grain/2
 		used := l.n - e.Remaining.N
 		l.begin(weightedFromReset, limit.Law{Shape: limit.ShapeTwoWindows, Edge: edge}, e.Mark.at, used)
 		l.begin(fixedFromReset, limit.Law{Shape: limit.ShapeFixed, Edge: edge}, e.Mark.at, used)
+		l.pairs[weightedFromReset], l.pairs[fixedFromReset] = fit{}, fit{}
 		l.epoch++ // marks of before know nothing of them
 		l.last.ok = false
 	}
-	if l.resets.constant() {
+	if l.resets[0].constant() {
 		l.votes.byReset, l.votes.against = 0, 0
 	}
 }
@@ -501,16 +572,12 @@ func (l *Learner) toFill(units int64) time.Duration {
 
 // compare asks, of two readings and what was charged between, which law explains
 // the second by the first.
-func (l *Learner) compare(m Mark, remaining int64) {
+// near is what each of the readings may have or not.
+func (l *Learner) compare(m Mark, remaining, near int64) {
 	p := &l.last.mark
 	dt, spent := m.at.Sub(p.at), m.spent-p.spent
 	refill := limit.Rate{N: l.n, Window: l.o.Window}
-	near, ok := l.near(&m)
-	before, was := l.near(p)
-	if !ok || !was {
-		return
-	}
-	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near + before
+	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near
 	jitter := refill.In(150 * time.Millisecond)
 	bucket := min(max(l.shown-m.own, remaining), l.last.remaining+refill.In(dt)-spent)
 	still := l.last.remaining - spent
@@ -670,6 +737,9 @@ func (l *Learner) conclude(now time.Time) {
 			l.belief.Why = fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses)
 		}
 	case still >= window && rise*4 <= still:
+		if l.keeps() {
+			break
+		}
 		if l.believe(now, l.window()) {
 			l.belief.Why = fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still)
 		}
@@ -681,6 +751,17 @@ func (l *Learner) conclude(now time.Time) {
 func (l *Learner) windowed() bool {
 	best := l.best()
 	return best >= 0 && l.votes.byRise*2 <= l.pairs[best].hits
+}
+
+// keeps reports whether the window that is believed stays, although its books foretell
+// no better than others now: most pairs of answers tell no two windows apart. It goes
+// when its own books fail.
+func (l *Learner) keeps() bool {
+	if c := l.chosen; c != none && l.windows[c] != nil && l.belief.Law.Shape == l.windows[c].Law().Shape {
+		f := l.pairs[c]
+		return f.misses <= f.hits+f.proofs
+	}
+	return false
 }
 
 // best is the one window that has foretold what the others have not, or -1.
@@ -752,38 +833,58 @@ func (l *Learner) believe(now time.Time, law limit.Law) bool {
 	return true
 }
 
+// instants are those from which a reset may count: when its answer came, and when the
+// call left. Some providers read the clock when they admit a call.
+const instants = 2
+
 // resets are the instants that answers name.
 type resets struct {
 	edge    time.Time
-	left    int64 // remaining on the last
+	lo, hi  time.Duration // of those that agree, from edge
+	left    int64         // remaining on the last
 	first   time.Duration
 	agree   int // answers in a row that named the same instant, with another remaining
+	all     int // of them in all
+	breaks  int // answers that named another before the next edge
 	n       int
 	same    bool // all named the same time from now on
 	changed bool // although remaining was another
 }
 
-// saw reports whether three answers in a row, with different remaining, have named
-// one instant.
-func (r *resets) saw(at time.Time, d time.Duration, remaining int64, grain time.Duration) bool {
+// saw takes in an instant that an answer names.
+func (r *resets) saw(at time.Time, d time.Duration, remaining int64, grain, window time.Duration) {
 	r.n++
 	switch {
 	case r.n == 1:
 		r.edge, r.left, r.first, r.same = at, remaining, d, true
-		return false
+		return
 	case d != r.first:
 		r.same = false
 	case remaining != r.left:
 		r.changed = true
 	}
-	if diff := at.Sub(r.edge); diff < -grain-time.Second/4 || diff > grain+time.Second/4 {
-		r.edge, r.agree = at, 0
-	} else if remaining != r.left && d != r.first {
+	diff := at.Sub(r.edge)
+	if far := diff < -grain-time.Second/4 || diff > grain+time.Second/4; far {
+		if diff < window/2 { // else it is the next edge
+			r.breaks++
+			r.agree = 0
+		}
+		r.edge, r.lo, r.hi = at, 0, 0
+	} else if r.lo, r.hi = min(r.lo, diff), max(r.hi, diff); remaining != r.left && d != r.first {
 		r.agree++
+		if r.all++; r.all >= 4*memory {
+			r.all, r.breaks = r.all/2, r.breaks/2
+		}
 	}
 	r.left = remaining
-	return r.agree >= 2
 }
+
+// sure reports whether three answers in a row, with different remaining, have named
+// one instant, and few have named another before the next edge.
+func (r *resets) sure() bool { return r.agree >= 2 && r.breaks*4 <= r.all }
+
+// middle is the instant that they name.
+func (r *resets) middle() time.Time { return r.edge.Add((r.lo + r.hi) / 2) }
 
 // constant reports whether the reset is the same text on every answer.
 func (r *resets) constant() bool { return r.n >= 3 && r.same && r.changed }

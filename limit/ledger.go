@@ -27,6 +27,11 @@ type Ask struct {
 	// is the common tenant, which is the root scope.
 	Tenant string
 
+	// Spend is what the call will spend of the [Allowances] on its path. It is
+	// corrected by [Reservation.SettleSpent]. A ledger other than a [Limiter] may
+	// not read it.
+	Spend Spend
+
 	// Class is the priority. Zero is Interactive.
 	Class Class
 
@@ -125,6 +130,12 @@ type ScopeOptions struct {
 	// MaxQueue is how many callers of the scope may wait; one more is refused
 	// with [ErrQueueFull]. Zero means any number, within that of the root.
 	MaxQueue int
+
+	// Allowances are what the calls of the scope may spend in a day and a month. Nil
+	// is any amount. What it points to must not be changed: set another one. A ledger
+	// other than a [Limiter] may refuse it. What was spent before is kept when they
+	// change, or are taken away for a while.
+	Allowances *Allowances
 }
 
 // MaxWeight is the largest weight of a tenant.

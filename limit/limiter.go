@@ -91,6 +91,8 @@ type Limiter struct {
 	keepIdle int
 	shared   [8]*Limit // some limits in use, to be used again
 	shares   int
+	allowed  [8]*Allowances // some in use, to be used again
+	allows   int
 	path     []*scope // of the call that is being decided
 }
 
@@ -275,6 +277,9 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 func (l *Limiter) try(w *want) (Reservation, error) {
 	now := l.catchUp()
 	if e := l.impossible(w); e != nil {
+		return Reservation{}, e
+	}
+	if e := l.beyond(w, now); e != nil {
 		return Reservation{}, e
 	}
 	k := l.laneOf(w)

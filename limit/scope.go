@@ -17,10 +17,11 @@ type scope struct {
 	served Cost  // by calls before it became busy, as settled
 
 	opt         ScopeOptions
-	pausedUntil int64  // instant; past or 0 = not paused
-	pause       *pause // what else is known of the pause, or nil
-	refs        int32  // open reservations, and callers that wait or are being decided
-	edited      bool   // set by hand: never forgotten
+	pausedUntil int64       // instant; past or 0 = not paused
+	pause       *pause      // what else is known of the pause, or nil
+	spent       *spentSoFar // nil until an allowance was charged
+	refs        int32       // open reservations, and callers that wait or are being decided
+	edited      bool        // set by hand: never forgotten
 
 	prev, next *scope // ring of the idle ones
 	link       *scope // in the index
@@ -101,6 +102,8 @@ func (o ScopeOptions) check() error {
 		return &ConfigError{"MaxInFlight", o.MaxInFlight, "must not be negative"}
 	case o.MaxQueue < 0 || o.MaxQueue > hardQueue:
 		return &ConfigError{"MaxQueue", o.MaxQueue, fmt.Sprintf("must be from 0 to %d", hardQueue)}
+	case o.Allowances != nil:
+		return o.Allowances.check()
 	}
 	return nil
 }
@@ -160,6 +163,7 @@ func (l *Limiter) scope(name string) (*scope, error) {
 		return nil, err
 	}
 	s := &scope{name: name, opt: opt}
+	l.allow(s)
 	l.open.seq++
 	if err := s.configure(l, limits, l.now(), l.open.seq); err != nil {
 		return nil, err
@@ -269,7 +273,7 @@ func (l *Limiter) forget() {
 
 // fresh reports whether s, which nobody uses, is as if it had just been made.
 func (s *scope) fresh(now int64) bool {
-	if s.edited || now < s.pausedUntil {
+	if s.edited || now < s.pausedUntil || s.spent != nil && !s.spent.empty(now) {
 		return false
 	}
 	for i := range s.limits {
@@ -300,6 +304,7 @@ func (l *Limiter) SetScope(scope string, o ScopeOptions) error {
 	}
 	now := l.catchUp()
 	s.opt = o
+	l.allow(s)
 	s.edit(l)
 	if s.busy != nil && s.busy.places != nil {
 		l.look(s.busy.places, now)

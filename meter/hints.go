@@ -49,7 +49,7 @@ func hints(budgets []Budget, tenants []Series) []string {
 			if shares(budgets, t.Name) {
 				text += " Tenants share by weight, so the others do not wait behind it."
 			} else {
-				text += " The others wait behind it, unless the Transport knows them apart: set TenantOf, or use WithTenant."
+				text += " The others wait behind it, unless the Transport knows them apart: set Scopes.Tenant, or use WithTenant."
 			}
 			out = append(out, text)
 		}

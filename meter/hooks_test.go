@@ -26,7 +26,7 @@ func TestATransportNamesTenantsAndPauses(t *testing.T) {
 		m := meter.New(meter.Options{})
 		rt, err := transport.New(transport.Options{
 			Base: p.RoundTripper(), RPM: 600, Trace: m.Trace("box"),
-			TenantOf: func(r *http.Request) string { return r.Header.Get("X-Team") },
+			Scopes: transport.Scopes{Tenant: func(r *http.Request) string { return r.Header.Get("X-Team") }},
 		})
 		if err != nil {
 			t.Fatal(err)

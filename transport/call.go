@@ -10,6 +10,7 @@ import (
 	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/usage"
 )
@@ -148,7 +149,7 @@ func (o *observer) Doubted(rule, seen estimate.Charge) (follow bool) {
 	if f := o.trace.Doubted; f != nil {
 		f(rule.String(), seen.String())
 	}
-	return o.followRule
+	return o.followRule || o.books.Profile().Name == profile.Unknown().Name
 }
 
 // ending is how the last attempt ended.
@@ -200,7 +201,7 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 		case wait == 0 && !r.Named: // the last attempt, and no wait is planned
 			wait = shortWait
 		}
-		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, NotRate: notRate})
+		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, Scope: r.Scope, ScopeSure: r.ScopeSure, NotRate: notRate})
 	case r.Known && r.Class == retry.ClassQuota:
 		c.untilReset(now, r)
 	case named && !c.books.Waiting() && c.status == http.StatusServiceUnavailable:
@@ -213,7 +214,9 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 // own answer.
 func (c *call) untilReset(now time.Time, r *retry.Refusal) {
 	if r.Class == retry.ClassQuota && !r.Account {
-		c.usedUp(now, budget.Allowance{Until: r.Reset, Window: r.Window, Wide: r.Wide}, r.Wait)
+		c.usedUp(now, budget.Allowance{
+			Until: r.Reset, Window: r.Window, Wide: r.Wide, Dimension: r.Dimension, Scope: r.Scope, ScopeSure: r.ScopeSure,
+		}, r.Wait)
 	}
 }
 
@@ -352,14 +355,18 @@ func (c *call) refusedInside(now time.Time, v *usage.Refusal) {
 	}
 	switch v.Class {
 	case usage.RateLimit:
-		c.books.Refuse(now, budget.Refusal{Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension})
+		c.books.Refuse(now, budget.Refusal{
+			Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure,
+		})
 	case usage.Overload:
 		if !c.books.Waiting() {
 			c.books.Overloaded(now, wait, wait > 0)
 		}
 	case usage.Quota:
 		if !v.Account {
-			c.usedUp(now, budget.Allowance{Until: v.Reset, Window: v.Window, Wide: v.Wide}, wait)
+			c.usedUp(now, budget.Allowance{
+				Until: v.Reset, Window: v.Window, Wide: v.Wide, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure,
+			}, wait)
 		}
 	default:
 		if wait > 0 && !c.books.Waiting() {

@@ -68,7 +68,7 @@
 // interactive calls go before batch calls. [WithTenant], [WithClass] and
 // [FailFast] say it for the calls of a context.
 //
-// Let several Transports share a budget through [Options.Budget]. Layers above
+// Let several Transports share a budget through [Scopes.Budget]. Layers above
 // that retry on their own (the official SDKs do) come in as new requests and are
 // charged as such: switch one of the two off.
 package transport

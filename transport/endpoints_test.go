@@ -283,10 +283,10 @@ func TestAGuessRefusesNoCall(t *testing.T) {
 	hi := `"messages":[{"role":"user","content":"hi"}]`
 	burst := []limit.Limit{{Unit: limit.Tokens, Rate: limit.PerMinute(30_000), Burst: 400}}
 	tenant := func(l ...limit.Limit) transport.Options {
-		return transport.Options{
-			TenantOf: func(*http.Request) string { return "t" },
-			Tenants:  func(string) transport.TenantOptions { return transport.TenantOptions{Limits: l} },
-		}
+		return transport.Options{Scopes: transport.Scopes{
+			Tenant:  func(*http.Request) string { return "t" },
+			Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{Limits: l} },
+		}}
 	}
 	ledger, err := limit.New(limit.Options{Limits: []limit.Limit{{Name: "all", Unit: limit.Tokens, Rate: limit.PerMinute(100)}}})
 	if err != nil {
@@ -304,7 +304,7 @@ func TestAGuessRefusesNoCall(t *testing.T) {
 		{"a body that is no JSON", strings.Repeat("x", 8000), transport.Options{TPM: 500}, false},
 		{"the output that is expected, for a tenant", `{"model":"m",` + hi + `}`, tenant(limit.Limit{Unit: limit.Tokens, Rate: limit.PerMinute(100)}), false},
 		{"the same, of two limits", `{"model":"m",` + hi + `}`, tenant(limit.Limit{Unit: limit.Tokens, Rate: limit.PerHour(300)}, limit.Limit{Unit: limit.Output, Rate: limit.PerMinute(50)}), false},
-		{"the output that is expected, of a ledger made by hand", `{"model":"m",` + hi + `}`, transport.Options{Budget: over(t, ledger)}, false},
+		{"the output that is expected, of a ledger made by hand", `{"model":"m",` + hi + `}`, transport.Options{Scopes: transport.Scopes{Budget: over(t, ledger)}}, false},
 		{"a stated cap, for a tenant", `{"model":"m","max_tokens":120,` + hi + `}`, tenant(limit.Limit{Unit: limit.Tokens, Rate: limit.PerMinute(100)}), true},
 		{"a stated cap", `{"model":"m","max_tokens":1200,` + hi + `}`, transport.Options{TPM: 1000}, true},
 		{"a stated prompt", `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("hello ", 2000) + `"}]}`, transport.Options{TPM: 1000}, true},

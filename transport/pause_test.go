@@ -130,7 +130,7 @@ func TestTheCeilingIsAnOption(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &sender{first: waitOf(503, "10800")}
-			rt := gate(t, transport.Options{Base: s, Attempts: 1, MaxPause: c.most})
+			rt := gate(t, transport.Options{Base: s, Attempts: 1, Scopes: transport.Scopes{MaxPause: c.most}})
 			finish(rt.RoundTrip(ask(t, t.Context(), chat)))
 			finish(rt.RoundTrip(ask(t, t.Context(), chat)))
 			if d := s.at[1].Sub(s.at[0]); d < c.want || d > c.want+time.Minute {
@@ -139,7 +139,7 @@ func TestTheCeilingIsAnOption(t *testing.T) {
 		})
 	}
 	var config *transport.ConfigError
-	if _, err := transport.New(transport.Options{MaxPause: -1}); !errors.As(err, &config) || config.Field != "MaxPause" {
+	if _, err := transport.New(transport.Options{Scopes: transport.Scopes{MaxPause: -1}}); !errors.As(err, &config) || config.Field != "Scopes.MaxPause" {
 		t.Errorf("a negative MaxPause: %v", err)
 	}
 }

@@ -93,7 +93,7 @@ func (t *Transport) SetTenant(name string, o TenantOptions) error {
 }
 
 // RemoveTenant takes back what [Transport.SetTenant] said. The tenant has again
-// what Options.Tenants gives it; its calls go on.
+// what Scopes.Tenants gives it; its calls go on.
 func (t *Transport) RemoveTenant(name string) { t.budget.RemoveTenant(name) }
 
 // Tenant is a RoundTripper for one tenant, to be used where an SDK takes a client
@@ -149,7 +149,7 @@ func (w wishes) in(ctx context.Context) context.Context {
 }
 
 // WithTenant makes the calls of a context those of a tenant. It counts before
-// [Options.TenantOf].
+// [Scopes.Tenant].
 func WithTenant(ctx context.Context, name string) context.Context {
 	w := wishesOf(ctx)
 	w.tenant, w.has = name, true
@@ -157,7 +157,7 @@ func WithTenant(ctx context.Context, name string) context.Context {
 }
 
 // WithClass gives the calls of a context a priority. It counts before
-// [Options.ClassOf].
+// [Scopes.Class].
 func WithClass(ctx context.Context, c limit.Class) context.Context {
 	w := wishesOf(ctx)
 	w.class, w.hasCl = c, true
@@ -176,16 +176,16 @@ func FailFast(ctx context.Context) context.Context {
 // came through, "" if it came through none.
 func (t *Transport) who(req *http.Request, scope string) budget.Who {
 	w := wishesOf(req.Context())
-	who := budget.Who{Tenant: scope, Class: w.class, Fast: w.fast || t.o.FailFast}
-	if !w.hasCl && t.o.ClassOf != nil {
-		who.Class = t.o.ClassOf(req)
+	who := budget.Who{Tenant: scope, Class: w.class, Fast: w.fast}
+	if !w.hasCl && t.o.Scopes.Class != nil {
+		who.Class = t.o.Scopes.Class(req)
 	}
 	if scope != "" {
 		return who
 	}
 	name := w.tenant
-	if !w.has && t.o.TenantOf != nil {
-		name = t.o.TenantOf(req)
+	if !w.has && t.o.Scopes.Tenant != nil {
+		name = t.o.Scopes.Tenant(req)
 	}
 	who.Tenant = t.budget.TenantScope(name)
 	return who

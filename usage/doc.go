@@ -15,8 +15,8 @@
 //
 // Most callers should use [NewMeter], give it every piece of the body, and Close it
 // where the body ends. [Read] does the three for a body that is there as a whole.
-// [FromHeader] reads what some providers state in the header instead.
-// [Counts.Charge] turns the counts into what a provider's limit is debited.
+// [FromHeader] reads what some providers state in the header instead. Package budget
+// turns the counts into what a provider's limit is charged.
 //
 // The files: scanner.go walks JSON. shapes.go is the table of places.
 // reading.go decides which statement counts. counts.go brings the dialects to

@@ -269,7 +269,8 @@ func FuzzDecimal(f *testing.F) {
 // FuzzSpelled compares the strict reader with time.ParseDuration, which is
 // wider (signs, any order of units) but must agree where both accept.
 func FuzzSpelled(f *testing.F) {
-	for _, s := range []string{"17m31.056s", "644ms", "1h0m0s", "0.0000000001s", "5s5s", "48.939935699s", "1.5h", "9223372036s", "2562047h48m"} {
+	for _, s := range []string{"17m31.056s", "644ms", "1h0m0s", "0.0000000001s", "5s5s", "48.939935699s", "1.5h", "9223372036s", "2562047h48m",
+		"6m0s", "1h56m38.4s", "547ms", "4h17m", "30µs", "999999999h", "1d", "1s1h", ".5s", "5.s", "0.0000000001h"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -1,6 +1,7 @@
 package retryafter
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -56,8 +57,8 @@ func ISO(s string) (d time.Duration, ok bool) {
 	return d, ok
 }
 
-// units from the largest to the smallest, each with its spellings. The longer
-// spelling stands first, so that "ms" is not read as "m".
+// units from the largest to the smallest, each with its spellings. This is the one
+// table of them, for fields, bodies and resets.
 var units = [...]struct {
 	d         time.Duration
 	spellings []string
@@ -70,6 +71,26 @@ var units = [...]struct {
 	{time.Millisecond, []string{"milliseconds", "millisecond", "ms"}},
 	{time.Microsecond, []string{"microseconds", "microsecond", "us", "µs"}},
 	{time.Nanosecond, []string{"nanoseconds", "nanosecond", "ns"}},
+}
+
+// byFirst are the spellings by their first byte, the longest first: "ms" is not read
+// as "m". Each response has resets, and the whole table has a hundred spellings.
+var byFirst = func() (t [256][]spelling) {
+	for u := range units {
+		for _, name := range units[u].spellings {
+			t[name[0]] = append(t[name[0]], spelling{name, u})
+		}
+	}
+	for _, names := range t {
+		slices.SortFunc(names, func(a, b spelling) int { return len(b.name) - len(a.name) })
+	}
+	return t
+}()
+
+// A spelling is a name of units[unit].
+type spelling struct {
+	name string
+	unit int
 }
 
 // Spelled reads a length of time with units, in lower case, from the beginning of s:
@@ -126,20 +147,16 @@ func durationPart(s string) (d time.Duration, unit int, rest string, ok bool) {
 		i = j
 	}
 	tail := strings.TrimPrefix(s[i:], " ")
-	// The longest spelling that fits decides, over all units: "min" is not
-	// "m", "ms" is not "m".
-	longest := 0
-	for u := range units {
-		for _, name := range units[u].spellings {
-			if len(name) > longest && strings.HasPrefix(tail, name) {
-				longest, unit = len(name), u
-			}
-		}
-	}
-	if longest == 0 {
+	if tail == "" {
 		return 0, 0, s, false
 	}
-	rest = tail[longest:]
+	names := byFirst[tail[0]]
+	k := slices.IndexFunc(names, func(n spelling) bool { return strings.HasPrefix(tail, n.name) })
+	if k < 0 {
+		return 0, 0, s, false
+	}
+	unit = names[k].unit
+	rest = tail[len(names[k].name):]
 	if rest != "" && ('a' <= rest[0] && rest[0] <= 'z' || 'A' <= rest[0] && rest[0] <= 'Z') {
 		return 0, 0, s, false
 	}

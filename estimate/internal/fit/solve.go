@@ -68,6 +68,7 @@ const (
 	holdASCII = 2
 	holdWide  = 0.03
 	holdMeet  = 0.03
+	holdBox   = 0.003
 	// No letter is free, whatever the corpus says: a text of nothing but
 	// cheap letters still costs.
 	leastLetter = 0.05
@@ -92,7 +93,7 @@ const (
 // mostWeight bounds each kind of weight, in tokens, against a few odd pieces. No
 // character is more tokens than it has bytes, and the sums stay below the bound of
 // package estimate's table.
-var mostWeight = map[kind]float64{ascii: 1.2, repeated: 1.2, run: 2, digit: 1.5, meet: 1, wide: 3.5, box: 2}
+var mostWeight = map[kind]float64{ascii: 1.2, repeated: 1.2, run: 2, digit: 1.5, meet: 1, wide: 3.5, box: 2.5, long: 0.6}
 
 // share is how much a piece counts: a little by what is sent most.
 func share(p corpus.Piece) float64 {
@@ -104,7 +105,7 @@ func share(p corpus.Piece) float64 {
 		return 0.5
 	}
 	switch p.Kind {
-	case "rule-lines", "box-lines", "bars", "gauges", "markdown-rows", "box-table", "emoji-chat", "constants": // nothing else in the corpus is like them
+	case "rule-lines", "box-lines", "bars", "gauges", "markdown-rows", "box-table", "emoji-chat", "constants", "rows", "meters", "double-rules": // nothing else in the corpus is like them
 		s = 4
 	}
 	if p.Natural() {
@@ -203,7 +204,11 @@ func solve(pieces []corpus.Piece, exact func(corpus.Piece) int64) fitted {
 				}
 				least := 0.0
 				switch c.feature.kind {
-				case repeated, box:
+				case repeated:
+					least = leastRepeated
+				case box:
+					num += float64(holdBox * mean[c.family])
+					den += holdBox
 					least = leastRepeated
 				case meet:
 					den += holdMeet
