@@ -55,7 +55,7 @@ func (c *Call) UsedUp(now time.Time, a Allowance) {
 		c.watch.Paused(s.hold(now, limit.Pause{For: a.Until, Why: fmt.Sprintf("an allowance is used up for %v", a.Until.Round(time.Millisecond))}))
 	case a.Window > 0:
 		next := nextReset(s.profile.Name, a.Window, now)
-		c.watch.Paused(s.hold(now, limit.Pause{For: next.Sub(now), ProbeAfter: s.probe(now, c.number, next), Why: fmt.Sprintf("an allowance of %v is used up, and it named no reset", a.Window)}))
+		c.watch.Paused(s.hold(now, limit.Pause{For: next.Sub(now), ProbeAfter: s.probeAfter(now, c.number, next), Why: fmt.Sprintf("an allowance of %v is used up, and it named no reset", a.Window)}))
 	}
 }
 
@@ -102,9 +102,9 @@ type allowances struct {
 	until  time.Time // the reset that was likely then
 }
 
-// probe is how long until the first call may go as a probe, after the refusal at now of
+// probeAfter is how long until the first call may go as a probe, after the refusal at now of
 // the attempt of that number.
-func (s *Scope) probe(now time.Time, number uint64, next time.Time) time.Duration {
+func (s *Scope) probeAfter(now time.Time, number uint64, next time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.some.Store(true) // an answer ends the row

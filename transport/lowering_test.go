@@ -139,6 +139,9 @@ type undrained struct {
 func (u *undrained) PauseScope(_ string, p limit.Pause) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if p.ProbeAfter > 0 { // a probe ends the pause, as far as it knows
+		p.For = min(p.For, p.ProbeAfter)
+	}
 	if t := time.Now().Add(p.For); t.After(u.until) {
 		u.until = t
 	}
