@@ -139,7 +139,11 @@ func (s Situation) Play(p Policy, one bool) ([]Got, int64, error) {
 						waits[i] = append(waits[i], time.Since(asked))
 					}
 					mu.Unlock()
-					time.Sleep(max(c.Pause, time.Millisecond))
+					if pause := max(c.Pause, time.Millisecond); ok {
+						time.Sleep(pause)
+					} else {
+						time.Sleep(max(pause, time.Second)) // many are refused here at once, near the end
+					}
 				}
 			})
 		}

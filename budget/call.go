@@ -48,6 +48,8 @@ type Call struct {
 	named      bool          // its header named a wait, and everybody waits for it
 	wait       time.Duration // that wait
 	noRequests bool          // its header left no request
+	heard      time.Time     // when its header came
+	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -96,6 +98,9 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	c.scope.touch()
 	c.path.account.touch()
 	c.path.ask(now, c.cost)
+	if c.price.prompt {
+		c.path.begin()
+	}
 	return c.admit(ctx, now, false)
 }
 
@@ -103,7 +108,7 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 // others if the scope has refused again and again. A call that is refused whatever
 // else is answered would else go first after each pause, and bring the next one.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
-	return c.admit(ctx, now, !c.scope.inStreak())
+	return c.admit(ctx, now, !c.blamed().inStreak())
 }
 
 // Forecast is what the call would wait if it came at now, and for what.
@@ -179,10 +184,16 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 }
 
 func (c *Call) ask(ctx context.Context, first bool) (limit.Reservation, error) {
-	if a := c.asks(first); c.who.Fast {
-		return c.scope.ledger.TryAdmit(a)
-	} else {
+	a := c.asks(first)
+	if !c.who.Fast {
 		return c.scope.ledger.Admit(ctx, a)
+	}
+	for {
+		r, err := c.scope.ledger.TryAdmit(a)
+		var e *limit.Error
+		if err == nil || !errors.As(err, &e) || e.Dimension != "in-flight" || e.Scope != c.scope.name || !c.scope.another() {
+			return r, err
+		}
 	}
 }
 
@@ -245,6 +256,7 @@ func (c *Call) Stay() {
 // limits.
 func (c *Call) Pass(now time.Time) {
 	c.path.admitted(now, c.sent)
+	c.path.answered(false)
 	c.open.Passed()
 }
 
@@ -253,6 +265,7 @@ func (c *Call) Pass(now time.Time) {
 // refuses the attempt for its rate; [Call.Refuse] must follow.
 func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
+	c.heard = now
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
@@ -282,6 +295,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if refused {
 		m = nil // no evidence
 	}
+	defer c.path.answered(refused)
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
 		if !refused {
@@ -307,16 +321,33 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	current := s.inForceFor(&c.price)
-	seen, doubted := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted && c.watch.Doubted(current, seen) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
+		s.rule(now, true)
+	} else if known && !doubted && !s.ruled.Load() {
+		s.rule(now, false)
 	}
 }
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
 	c.watch.Paused(c.path.pause(now, d))
+}
+
+// PauseOf holds everybody of the scope that r speaks of for r.Wait: an allowance is
+// used up until then.
+func (c *Call) PauseOf(now time.Time, r Refusal) {
+	c.watch.Paused(c.path.speaks(now, c.sent, &r).pause(now, r.Wait))
+}
+
+// blamed is the scope that the last refusal spoke of.
+func (c *Call) blamed() *Scope {
+	if c.refusedBy != nil {
+		return c.refusedBy
+	}
+	return c.scope
 }
 
 // Waiting reports whether the header of the last answer named a wait, so that
@@ -335,9 +366,15 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.End(Refused)
 		return
 	}
-	s := c.scope
+	path := c.path.speaks(now, c.sent, &r)
+	s := path.inner
+	c.refusedBy = s
 	more := s.patience(now, c.sent)
 	d := max(r.Wait, more)
+	if s != c.scope && c.named { // the header held the model; the body says whom else
+		d = max(d, c.wait-now.Sub(c.heard))
+		c.named = false
+	}
 	switch {
 	case d > 0 && (!c.named || more > c.wait):
 		why := named(d)
@@ -350,8 +387,16 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	case !c.named:
 		s.failed(now)
 	}
+	if left := max(d, c.wait-now.Sub(c.heard)); left > 0 {
+		s.probe(left, named(left))
+	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	if concerned == nil {
+		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
+			concerned = path.learned()
+		}
+	}
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is

@@ -36,6 +36,20 @@ func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 	return p
 }
 
+// probe lets one call at a time go after d, until one is answered, if the scope was
+// refused twice in a row. Else all who wait would leave after each pause, as fast as
+// the limits allow, only to be refused together.
+func (s *Scope) probe(d time.Duration, why string) {
+	s.mu.Lock()
+	probes := s.streak.n > 1
+	s.probes = s.probes || probes
+	s.mu.Unlock()
+	if probes {
+		d = min(d, s.maxPause)
+		s.ledger.PauseScope(s.name, limit.Pause{For: d + streakAge, ProbeAfter: d, By: s.by(), Why: why})
+	}
+}
+
 // by is who asks for a pause.
 func (s *Scope) by() string {
 	if s.host != "" {
@@ -67,7 +81,7 @@ func (s *Scope) failed(now time.Time) {
 // resume ends the pause of the scope, and forgets what led to it.
 func (s *Scope) resume() {
 	s.mu.Lock()
-	s.streak, s.overload, s.probing = streak{}, overload{}, time.Time{}
+	s.streak, s.overload, s.probing, s.probes = streak{}, overload{}, time.Time{}, false
 	s.mu.Unlock()
 	s.ledger.ResumeScope(s.name)
 }

@@ -93,11 +93,11 @@ func (d *dimension) learns(s *Scope) bool {
 	return s.meters() && !d.unsteady() && d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
 }
 
-// meters reports whether the ledger keeps a guard and counts by windows. A store
-// has buckets only: a full one without its guard would go out at once.
+// meters reports whether the ledger keeps a guard and counts by windows. Without
+// them a full bucket would go out at once.
 func (s *Scope) meters() bool {
-	_, ok := s.ledger.(*limit.Limiter)
-	return ok
+	m := limit.MetersOf(s.ledger)
+	return m.Windows && m.Guards
 }
 
 // unsteady reports whether balances of d are read at another instant than the
@@ -137,8 +137,25 @@ func (s *Scope) study(d *dimension, now time.Time) {
 	o := law.Options{Window: d.limit.Rate.Window, Known: known, Why: why, Base: base, Round: row.Round, Before: row.When == profile.WhenBefore}
 	if d.limit.Unit != limit.Requests {
 		o.Unsure = 25
+		o.Guessed = s.profile != nil && s.profile.Name == unknown && !s.ruled.Load()
 	}
 	d.law.learner = law.New(o)
+}
+
+// unknown is the name of a profile that says nothing.
+var unknown = profile.Unknown().Name
+
+// rule notes that the charge rule in force is the one that balances show, and whether
+// it was another before.
+func (s *Scope) rule(now time.Time, changed bool) {
+	s.ruled.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.dims {
+		if d.law.learner != nil && d.limit.Unit != limit.Requests {
+			d.law.learner.Rule(now, changed)
+		}
+	}
 }
 
 // nextDay is the time until the next edge of a law that was made now.
@@ -333,12 +350,7 @@ func (p *Path) correct(sent, now time.Time, c limit.Cost) {
 			if d.law.learner == nil {
 				continue
 			}
-			switch n := part(d.limit.Unit, c); {
-			case n < 0:
-				d.law.learner.Charged(sent, n)
-			case n > 0:
-				d.law.learner.Charged(now, n)
-			}
+			d.law.learner.Corrected(sent, now, part(d.limit.Unit, c))
 		}
 		s.mu.Unlock()
 	}

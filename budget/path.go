@@ -92,6 +92,7 @@ func (p *Path) ask(now time.Time, c limit.Cost) {
 }
 
 func (p *Path) use(now time.Time, c limit.Cost) {
+	p.inner.note(now, c)
 	for _, s := range p.scopes {
 		if s.some.Load() {
 			s.use(now, c)
@@ -100,6 +101,12 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 }
 
 func (p *Path) admitted(now, sent time.Time) {
+	if a := p.account; a != p.inner {
+		if a.answered.Load() != p.inner {
+			a.answered.Store(p.inner)
+		}
+		a.answeredSent.Store(sent.UnixNano())
+	}
 	for _, s := range p.scopes {
 		if s.some.Load() {
 			s.admitted(now, sent)

@@ -19,6 +19,12 @@ type Refusal struct {
 	// "input", "output", or "" if that is not known.
 	Dimension string
 
+	// Scope is what it speaks of: "account", "model", or "" if that is not known,
+	// which is the model. ScopeSure is unset where only a mention of the account says
+	// so.
+	Scope     string
+	ScopeSure bool
+
 	// NotRate is set if the refusal has nothing to do with the balance: no
 	// credit on the account, a request too large, the provider's own overload.
 	// Then it drains nothing.
@@ -64,6 +70,9 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 	}
 	if concerned != nil || wait == 0 {
 		return concerned, changes
+	}
+	if p.inner == p.account && len(p.inner.limits()) == 0 {
+		return p.below(), changes
 	}
 	p.inner.mu.Lock()
 	defer p.inner.mu.Unlock()

@@ -33,14 +33,22 @@ type Scope struct {
 	busy    atomic.Bool // a call used it lately
 	gone    atomic.Bool // the budget dropped it
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
+	opened  atomic.Bool // its opening is over
+	taught  atomic.Bool // it has or had a limit: nothing is tallied for a guess
 	inForce atomic.Pointer[[]limit.Limit]
 
 	adopt   sync.Once
 	profile *profile.Profile // set once, before the first call
 	records bool             // what recorded traffic shows of charges holds for it
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
+	ruled   atomic.Bool      // balances have shown the charge rule
 
 	doubt doubt
+
+	// Of an account: who was answered last, and when that attempt left, in
+	// nanoseconds since 1970.
+	answered     atomic.Pointer[Scope]
+	answeredSent atomic.Int64
 
 	mu         sync.Mutex // guards below
 	kinds      []kind     // of limits, and what they speak of
@@ -53,7 +61,11 @@ type Scope struct {
 	rest       time.Time // when the last drain opens or opened
 	unused     []quota   // that are no counters
 	streak     streak
+	blames     blames
+	probes     bool // one call at a time goes until one is answered: see probe
 	overload   overload
+	opening    opening
+	tally      *tally    // nil until something was used, and where limits are known
 	probing    time.Time // until then a pause may be in force that has probes
 }
 
@@ -392,9 +404,18 @@ func (s *Scope) admitted(now, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
+	s.blames = blames{}
+	if s.probes && s.streak.n == 0 {
+		s.probes = false
+		s.ledger.ResumeScope(s.name)
+	}
 	s.overload.answered(sent)
-	for _, d := range s.dims {
-		if d.cut.active() {
+	for i := 0; i < len(s.dims); i++ {
+		d := s.dims[i]
+		if d.grow(now) {
+			s.drop(i)
+			i--
+		} else if d.cut.active() {
 			s.apply(d, now)
 		}
 	}

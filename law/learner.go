@@ -2,6 +2,7 @@ package law
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -44,6 +45,10 @@ type Options struct {
 
 	// Before: what remains is read before the call's own debit.
 	Before bool
+
+	// Guessed: nobody knows yet by which rule calls are charged. A rule that charges
+	// too much makes a window look as if it rose. See [Learner.Rule].
+	Guessed bool
 }
 
 // A Mark is what the books of each law held at one instant. It is kept with a
@@ -135,6 +140,7 @@ type Learner struct {
 	fresh   [books]int64 // charged since the edge of each
 	edge    [books]int64
 	recent  [256]charged // in a ring
+	flow    flow
 	charges int
 	chosen  int // whose window is believed, or none
 
@@ -142,13 +148,15 @@ type Learner struct {
 		ok        bool
 		mark      Mark
 		remaining int64
+		near      int64 // around it
 	}
 	holds struct { // of the newest reading with a reset
 		ok        bool
 		d         time.Duration
 		remaining int64
 	}
-	resets resets
+	resets [instants]resets
+	named  int // which of them the windows from a reset begin by
 	votes  votes
 	pairs  [books]fit
 	bucket fit // on the same pairs
@@ -167,24 +175,57 @@ type charged struct {
 // onTheWay is how far apart two calls must leave to arrive in the same order.
 const onTheWay = 250 * time.Millisecond
 
-// near is what left so shortly before or after m that its reading may have it or
-// not. It is false if that is too long ago to be known.
-func (l *Learner) near(m *Mark) (int64, bool) {
-	first, last, found := int64(0), m.spent, false
-	for i := l.charges - 1; i >= max(0, l.charges-len(l.recent)); i-- {
-		c := &l.recent[i%len(l.recent)]
-		if c.at.After(m.at.Add(onTheWay)) {
-			continue
-		}
-		if !found {
-			last, found = c.spent, true
-		}
-		if c.at.Before(m.at.Add(-onTheWay)) {
-			first = c.spent
-			return max(0, last-first-m.own), true
-		}
+// A flow is what was charged and corrected in all by some instants of the last
+// minute, each amount as if above zero: one for each slot of 2^26 nanoseconds, as it
+// was at the end of the slot. A sum of what is charged and given back would hide both.
+type flow struct {
+	sums [1024]int64
+	last int64 // the number of the newest slot
+	sum  int64
+}
+
+const flowSlot = 26 // bits of nanoseconds
+
+func (f *flow) add(at, units int64) {
+	k := int64(len(f.sums))
+	slot := at >> flowSlot
+	for i := max(f.last, slot-k); i < slot; i++ {
+		f.sums[uint64(i)%uint64(k)] = f.sum
 	}
-	return max(0, last-m.own), l.charges <= len(l.recent)
+	f.last = max(f.last, slot)
+	f.sum = addUpTo(f.sum, abs(units))
+}
+
+// by is what flowed by the end of the slot of an instant, false if that is forgotten.
+func (f *flow) by(at int64) (int64, bool) {
+	k := int64(len(f.sums))
+	switch slot := at >> flowSlot; {
+	case slot >= f.last:
+		return f.sum, true
+	case slot < 0:
+		return 0, f.last < k
+	case slot <= f.last-k:
+		return 0, false
+	default:
+		return f.sums[uint64(slot)%uint64(k)], true
+	}
+}
+
+// addUpTo is a + b, and no more than an int64 holds.
+func addUpTo(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// near is what left, or was corrected, so shortly before or after m that its reading
+// may have it or not. It is false if that is too long ago to be known.
+func (l *Learner) near(m *Mark) (int64, bool) {
+	t := int64(m.at.Sub(l.base))
+	first, ok := l.flow.by(t - int64(onTheWay) - 1<<flowSlot)
+	last, _ := l.flow.by(t + int64(onTheWay))
+	return max(0, last-first-m.own), ok
 }
 
 // votes are answers, or pairs of them, that only one kind of law explains.
@@ -247,19 +288,52 @@ func (l *Learner) start(at time.Time) {
 // Belief is what is believed now.
 func (l *Learner) Belief() Belief { return l.belief }
 
+// Rule says that charges which are entered from now on are by the right rule. changed
+// says that those before were by another: the books begin anew at that instant, and
+// what they have foretold counts no more.
+func (l *Learner) Rule(now time.Time, changed bool) {
+	l.o.Guessed = false
+	if changed && l.n > 0 {
+		l.start(now)
+		used := int64(0)
+		if l.last.ok {
+			used = l.n - l.last.remaining
+		}
+		l.charges = 0
+		l.open(l.n, now, used)
+	}
+}
+
 // Charged enters units of a call that leaves at an instant, and returns what the
-// books hold with it. Units below zero take back what was charged at that instant.
+// books hold with it.
 func (l *Learner) Charged(at time.Time, units int64) Mark {
 	l.start(at)
+	l.charge(at, at, units)
+	m := l.Mark(at)
+	m.own = max(0, units)
+	return m
+}
+
+// Corrected corrects at an instant what was charged to a call that left at sent.
+// Units below zero come back and count from then; others count from now on.
+func (l *Learner) Corrected(sent, now time.Time, units int64) {
+	l.start(now)
+	if units < 0 {
+		l.charge(sent, now, units)
+	} else if units > 0 {
+		l.charge(now, now, units)
+	}
+}
+
+// charge enters units that count from at on, as is known from now on.
+func (l *Learner) charge(at, now time.Time, units int64) {
 	l.spent += units
 	for i := range l.windows {
 		l.enter(i, at, units)
 	}
-	m := l.Mark(at)
-	m.own = max(0, units)
 	l.recent[l.charges%len(l.recent)] = charged{at, l.spent}
 	l.charges++
-	return m
+	l.flow.add(int64(now.Sub(l.base)), units)
 }
 
 // Mark returns what the books hold at an instant.
@@ -343,7 +417,7 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 		}
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
-	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, [instants]resets{}, false
 	l.bucket, l.chosen = fit{}, none
 }
 
@@ -360,7 +434,9 @@ func (l *Learner) enter(i int, at time.Time, units int64) {
 		l.roll(i, at)
 		w.Charge(t, units)
 	}
-	l.fresh[i] += units
+	if int64(t) >= l.edge[i] { // else what comes back was charged before the edge
+		l.fresh[i] += units
+	}
 }
 
 func (l *Learner) begin(i int, law limit.Law, at time.Time, used int64) {
@@ -415,7 +491,7 @@ func (l *Learner) refused(e Evidence) {
 	l.belief.Since, l.belief.Until = e.Answered, e.Answered.Add(Forgotten)
 	l.belief.Why = fmt.Sprintf("%v was given up: refused twice although its books had room", old)
 	l.struck.n = 0
-	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, resets{}, false
+	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, [instants]resets{}, false
 	l.bucket, l.chosen = fit{}, none
 	l.o.Known = limit.Law{} // what was recorded once holds no more
 }
@@ -447,10 +523,11 @@ func (l *Learner) read(e Evidence) {
 	if l.last.ok && m.at.Before(l.last.mark.at) {
 		return // out of order
 	}
-	if l.last.ok && m.at.Sub(l.last.mark.at) <= 2*l.o.Window {
-		l.compare(m, remaining)
+	near, ok := l.near(&m)
+	if l.last.ok = l.last.ok && ok; l.last.ok && m.at.Sub(l.last.mark.at) <= 2*l.o.Window {
+		l.compare(m, remaining, near+l.last.near)
 	}
-	l.last.ok, l.last.mark, l.last.remaining = true, m, remaining
+	l.last.ok, l.last.mark, l.last.remaining, l.last.near = ok, m, remaining, near
 }
 
 // byReset asks whether the reset is the time a bucket takes to fill, and whether
@@ -460,6 +537,13 @@ func (l *Learner) byReset(e Evidence) {
 		return
 	}
 	grain := max(e.Precise, time.Millisecond)
+	whole := grain
+	if e.Reset.D%time.Second == 0 { // of milliseconds one in a thousand is
+		whole = max(grain, time.Second)
+	}
+	for i, from := range [instants]time.Time{e.Answered, e.Mark.at} {
+		l.resets[i].saw(from, e.Reset.D, e.Remaining.N, whole, l.o.Window)
+	}
 	missing := l.n - e.Remaining.N
 	full := l.toFill(missing)
 	// Rounded down, and what went while the answer was under way.
@@ -471,25 +555,40 @@ func (l *Learner) byReset(e Evidence) {
 	last := l.holds
 	l.holds.ok, l.holds.d, l.holds.remaining = true, holds, e.Remaining.N
 	moved := l.toFill(abs(e.Remaining.N - last.remaining))
-	switch whole := l.o.Window - holds; {
+	switch rest := l.o.Window - holds; {
+	case l.resets[0].stands(grain) || l.resets[1].stands(grain):
+		// An edge. A window that is used at the rate passes a bucket's fields once.
+		l.votes.byReset = 0
+		if l.belief.Law.Shape == limit.ShapeBucket && l.o.Known.Shape != limit.ShapeBucket {
+			l.belief.Law, l.belief.Since, l.chosen = limit.Law{}, e.Answered, none
+			l.belief.Why = "answers name one and the same instant: it is no bucket"
+		}
 	case full < 2*grain && (missing != 1 || full < grain):
 		// nearly full: any law says so
-	case whole >= -slack && whole <= slack+late:
+	case rest >= -slack && rest <= slack+late:
 		l.votes.byReset++
 	case last.ok && moved > 2*slack && (holds-last.d).Abs() <= slack:
 		l.votes.byReset++
 	case last.ok && missing > 1 && moved > 2*slack:
 		l.votes.against++
 	}
-	if l.resets.saw(e.Answered.Add(e.Reset.D), e.Reset.D, e.Remaining.N, grain) && l.windows[fixedFromReset] == nil {
-		edge := l.resets.edge.Sub(l.base) + grain/2
+	named := none
+	for i := range l.resets {
+		if r := &l.resets[i]; r.sure() && (named == none || r.breaks < l.resets[named].breaks) {
+			named = i
+		}
+	}
+	if named != none && (l.windows[fixedFromReset] == nil || l.named != named && !l.resets[l.named].sure()) {
+		l.named = named
+		edge := l.resets[named].middle().Sub(l.base) + whole/2
 		used := l.n - e.Remaining.N
 		l.begin(weightedFromReset, limit.Law{Shape: limit.ShapeTwoWindows, Edge: edge}, e.Mark.at, used)
 		l.begin(fixedFromReset, limit.Law{Shape: limit.ShapeFixed, Edge: edge}, e.Mark.at, used)
+		l.pairs[weightedFromReset], l.pairs[fixedFromReset] = fit{}, fit{}
 		l.epoch++ // marks of before know nothing of them
 		l.last.ok = false
 	}
-	if l.resets.constant() {
+	if l.resets[0].constant() {
 		l.votes.byReset, l.votes.against = 0, 0
 	}
 }
@@ -501,16 +600,12 @@ func (l *Learner) toFill(units int64) time.Duration {
 
 // compare asks, of two readings and what was charged between, which law explains
 // the second by the first.
-func (l *Learner) compare(m Mark, remaining int64) {
+// near is what each of the readings may have or not.
+func (l *Learner) compare(m Mark, remaining, near int64) {
 	p := &l.last.mark
 	dt, spent := m.at.Sub(p.at), m.spent-p.spent
 	refill := limit.Rate{N: l.n, Window: l.o.Window}
-	near, ok := l.near(&m)
-	before, was := l.near(p)
-	if !ok || !was {
-		return
-	}
-	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near + before
+	tol := 1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near
 	jitter := refill.In(150 * time.Millisecond)
 	bucket := min(max(l.shown-m.own, remaining), l.last.remaining+refill.In(dt)-spent)
 	still := l.last.remaining - spent
@@ -657,6 +752,8 @@ func (l *Learner) conclude(now time.Time) {
 		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
 			l.belief.Why = fmt.Sprintf("reset is missing / rate on %d answers", v.byReset)
 		}
+	case rise >= bucket && still*4 <= rise && l.best() < 0 && l.o.Guessed:
+		// Perhaps less was charged.
 	case rise >= bucket && still*4 <= rise && l.best() < 0:
 		if l.believe(now, limit.Law{Shape: limit.ShapeBucket}) {
 			l.belief.Why = fmt.Sprintf("remaining rose at the rate in %d pairs of answers", rise)
@@ -670,6 +767,9 @@ func (l *Learner) conclude(now time.Time) {
 			l.belief.Why = fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses)
 		}
 	case still >= window && rise*4 <= still:
+		if l.keeps() {
+			break
+		}
 		if l.believe(now, l.window()) {
 			l.belief.Why = fmt.Sprintf("remaining stood still between sends in %d pairs of answers", still)
 		}
@@ -681,6 +781,17 @@ func (l *Learner) conclude(now time.Time) {
 func (l *Learner) windowed() bool {
 	best := l.best()
 	return best >= 0 && l.votes.byRise*2 <= l.pairs[best].hits
+}
+
+// keeps reports whether the window that is believed stays, although its books foretell
+// no better than others now: most pairs of answers tell no two windows apart. It goes
+// when its own books fail.
+func (l *Learner) keeps() bool {
+	if c := l.chosen; c != none && l.windows[c] != nil && l.belief.Law.Shape == l.windows[c].Law().Shape {
+		f := l.pairs[c]
+		return f.misses <= f.hits+f.proofs
+	}
+	return false
 }
 
 // best is the one window that has foretold what the others have not, or -1.
@@ -752,38 +863,67 @@ func (l *Learner) believe(now time.Time, law limit.Law) bool {
 	return true
 }
 
+// instants are those from which a reset may count: when its answer came, and when the
+// call left. Some providers read the clock when they admit a call.
+const instants = 2
+
 // resets are the instants that answers name.
 type resets struct {
 	edge    time.Time
-	left    int64 // remaining on the last
+	lo, hi  time.Duration // of those that agree, from edge
+	since   time.Time     // when the first of them came
+	until   time.Time     // and the last
+	left    int64         // remaining on the last
 	first   time.Duration
 	agree   int // answers in a row that named the same instant, with another remaining
+	all     int // of them in all
+	breaks  int // answers that named another before the next edge
 	n       int
 	same    bool // all named the same time from now on
 	changed bool // although remaining was another
 }
 
-// saw reports whether three answers in a row, with different remaining, have named
-// one instant.
-func (r *resets) saw(at time.Time, d time.Duration, remaining int64, grain time.Duration) bool {
+// saw takes in that an answer names the instant at d from another.
+func (r *resets) saw(from time.Time, d time.Duration, remaining int64, grain, window time.Duration) {
+	at := from.Add(d)
 	r.n++
 	switch {
 	case r.n == 1:
-		r.edge, r.left, r.first, r.same = at, remaining, d, true
-		return false
+		r.edge, r.left, r.first, r.same, r.since, r.until = at, remaining, d, true, from, from
+		return
 	case d != r.first:
 		r.same = false
 	case remaining != r.left:
 		r.changed = true
 	}
-	if diff := at.Sub(r.edge); diff < -grain-time.Second/4 || diff > grain+time.Second/4 {
-		r.edge, r.agree = at, 0
-	} else if remaining != r.left && d != r.first {
+	diff := at.Sub(r.edge)
+	if far := diff < -grain-time.Second/4 || diff > grain+time.Second/4; far {
+		if diff < window/2 { // else it is the next edge
+			r.breaks++
+			r.agree = 0
+		}
+		r.edge, r.lo, r.hi, r.since = at, 0, 0, from
+	} else if r.lo, r.hi = min(r.lo, diff), max(r.hi, diff); remaining != r.left && d != r.first {
 		r.agree++
+		if r.all++; r.all >= 4*memory {
+			r.all, r.breaks = r.all/2, r.breaks/2
+		}
 	}
-	r.left = remaining
-	return r.agree >= 2
+	r.left, r.until = remaining, from
 }
+
+// stands reports whether the instant has been named for long, by at least three
+// answers with different remaining. That of a bucket that is used moves on with time.
+func (r *resets) stands(grain time.Duration) bool {
+	return r.agree >= 2 && r.until.Sub(r.since) >= 5*time.Second+2*grain
+}
+
+// sure reports whether three answers in a row, with different remaining, have named
+// one instant, and few have named another before the next edge.
+func (r *resets) sure() bool { return r.agree >= 2 && r.breaks*4 <= r.all }
+
+// middle is the instant that they name.
+func (r *resets) middle() time.Time { return r.edge.Add((r.lo + r.hi) / 2) }
 
 // constant reports whether the reset is the same text on every answer.
 func (r *resets) constant() bool { return r.n >= 3 && r.same && r.changed }

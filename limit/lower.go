@@ -103,7 +103,8 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 				x.when.late = sureLate
 			}
 		}
-		late = x.when.saw(b, snap{remaining, now, s.used(b.unit)}, snap{remaining, e.mark.at, then.used(b.unit)})
+		late = x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
+			snap{remaining, e.mark.at, then.used(b.unit), l.near(e, s, then, b.unit)})
 	}
 	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
 		level = then
@@ -150,6 +151,16 @@ func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
 		c = c.minus(e.cost)
 	}
 	a := c.amounts()
+	return max(0, a.in(u))
+}
+
+// lately is what was charged in s so shortly before now that a reading of now may not
+// have it yet, in units.
+func (s *scope) lately(now int64, u Unit) int64 {
+	if s.busy.trail == nil {
+		return 0
+	}
+	a := s.busy.debits.minus(s.busy.trail.at(now-settleTime, s.busy.debits)).amounts()
 	return max(0, a.in(u))
 }
 
@@ -216,7 +227,9 @@ func (s sums) used(u Unit) int64 {
 // call and some when they answer, and nothing else says which. Of two answers in a
 // row the second balance follows from the first, what was charged between, and the
 // refill, or none in a window. A pair votes for the instant that foretells it to half
-// a second of the refill, if the other is four times as far off.
+// a second of the refill, if the other is four times as far off. What was charged so
+// near to a reading that it may be in it or not is no miss. As much is allowed again
+// for what came back then.
 type instant struct {
 	set            bool
 	answered, sent snap
@@ -225,9 +238,10 @@ type instant struct {
 
 const sureLate = 3 // votes
 
-// A snap is a balance, and what had been charged by its instant.
+// A snap is a balance, and what had been charged by its instant: in all, and so near
+// to it that the balance may have it or not.
 type snap struct {
-	remaining, at, used int64
+	remaining, at, used, near int64
 }
 
 // saw takes in a reading as it is if it speaks of the one or of the other instant,
@@ -236,10 +250,11 @@ func (i *instant) saw(b *bound, answered, sent snap) (late bool) {
 	if i.set && sent.remaining < b.cfg.Rate.N-b.cfg.Rate.N/50 {
 		a, s := answered.apart(i.answered, b.cfg.Rate), sent.apart(i.sent, b.cfg.Rate)
 		near := b.cfg.Rate.In(time.Second / 2)
+		unsureA, unsureS := 2*(answered.near+i.answered.near), 2*(sent.near+i.sent.near)
 		switch {
-		case a <= near && s > 2*near && 4*a < s:
+		case a <= near && s > 2*near+unsureS && 4*a < s:
 			i.late = min(i.late+1, 2*sureLate)
-		case s <= near && a > 2*near && 4*s < a:
+		case s <= near && a > 2*near+unsureA && 4*s < a:
 			i.late = max(i.late-1, -2*sureLate)
 		}
 	}

@@ -86,6 +86,18 @@ type Law struct {
 	Spare int64
 }
 
+// From is l with its Edge counted from now instead of from 1970.
+func (l Law) From(now time.Time) Law {
+	if l.FirstCall && l.Edge == 0 {
+		return l
+	}
+	l.Edge -= time.Duration(now.UnixNano())
+	if l.FirstCall && l.Edge == 0 {
+		l.Edge = 1 // 0 would be none
+	}
+	return l
+}
+
 func (l Law) check(r Rate) error {
 	switch {
 	case !l.Shape.Windowed():
@@ -402,7 +414,8 @@ func (w *Window) set(r Rate) {
 }
 
 // become returns w under another law of the same rate, with the use that w has
-// kept. w must keep a log.
+// kept. w must keep a log. An edge that moves raises no credit: an edge that is
+// found late would else open a window that was used up already.
 func (w *Window) become(l Law) *Window {
 	next := &Window{law: l, keeps: true}
 	from := max(0, w.at-2*int64(w.w))
@@ -414,6 +427,9 @@ func (w *Window) become(l Law) *Window {
 		}
 	}
 	next.advance(w.at)
+	if more := next.Credit() - w.Credit(); more > 0 && l.Shape == w.law.Shape {
+		next.charge(next.at, more)
+	}
 	return next
 }
 

@@ -90,6 +90,12 @@ type Refusal struct {
 	Account   bool   // the whole account is concerned: billing or entitlement
 	Dimension string // "requests", "tokens", "input", "output", or "" unknown
 
+	// Scope is what a refusal for the rate speaks of: "model", "account" (all its
+	// models), or "" unknown. ScopeSure is unset where only a mention of the account
+	// says so, as some providers name it where a model's limit refused.
+	Scope     string
+	ScopeSure bool
+
 	// Code and Type are the provider's own words, as given; "" is missing.
 	Code, Type string
 
@@ -105,6 +111,6 @@ func public(r *refusal.Reading, ignoreBodyWait bool) Refusal {
 	return Refusal{
 		Wait: wait, Named: named, Reset: max(v.Reset, r.Reset), Read: true, Known: v.Known,
 		Class: Class(v.Class), Retryable: v.Retryable, Account: v.Account, Dimension: v.Dimension,
-		Code: v.Code, Type: v.Type, Limit: v.Limit, Used: v.Used, Requested: v.Requested,
+		Scope: v.Scope, ScopeSure: v.ScopeSure, Code: v.Code, Type: v.Type, Limit: v.Limit, Used: v.Used, Requested: v.Requested,
 	}
 }

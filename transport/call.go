@@ -198,7 +198,7 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 		if notRate {
 			c.untilReset(now, r)
 		}
-		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, NotRate: notRate})
+		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, Scope: r.Scope, ScopeSure: r.ScopeSure, NotRate: notRate})
 	case r.Known && r.Class == retry.ClassQuota:
 		c.untilReset(now, r)
 	case named && !c.books.Waiting() && c.status == http.StatusServiceUnavailable:
@@ -211,7 +211,7 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 // get the provider's own answer.
 func (c *call) untilReset(now time.Time, r *retry.Refusal) {
 	if wait := max(r.Wait, r.Reset); wait > 0 && r.Class == retry.ClassQuota && !r.Account && !c.books.Waiting() {
-		c.books.Pause(now, wait)
+		c.books.PauseOf(now, budget.Refusal{Wait: wait, Dimension: r.Dimension, Scope: r.Scope, ScopeSure: r.ScopeSure})
 	}
 }
 
@@ -323,14 +323,16 @@ func (c *call) refusedInside(now time.Time, v *usage.Refusal) {
 	}
 	switch v.Class {
 	case usage.RateLimit:
-		c.books.Refuse(now, budget.Refusal{Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension})
+		c.books.Refuse(now, budget.Refusal{
+			Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure,
+		})
 	case usage.Overload:
 		if !c.books.Waiting() {
 			c.books.Overloaded(now, wait, wait > 0)
 		}
 	case usage.Quota:
 		if wait = max(wait, v.Reset); wait > 0 && !v.Account && !c.books.Waiting() {
-			c.books.Pause(now, wait)
+			c.books.PauseOf(now, budget.Refusal{Wait: wait, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure})
 		}
 	default:
 		if wait > 0 && !c.books.Waiting() {

@@ -35,6 +35,11 @@ type Refusal struct {
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" where the error does not say.
 	Dimension string
+	// Scope is what a refusal for the rate speaks of: "model", "account" (all its
+	// models), or "" unknown. ScopeSure is unset where only a mention of the account
+	// says so.
+	Scope     string
+	ScopeSure bool
 	// Code, Type and Status are the provider's own words, "" where there are none.
 	Code, Type, Status string
 	// Limit, Used and Requested are the numbers that the error names, in units of

@@ -59,6 +59,7 @@ type Head struct {
 	ID, CustomID string
 	Status       int // 0: no response
 	RequestID    string
+	Code         string // of the error, where there is no response
 }
 
 // ParseHead reads an output line. Of a long one only the beginning is there,
@@ -88,6 +89,8 @@ func ParseHead(line []byte, long bool) (h Head, ok bool) {
 	}
 	if a.Response != nil {
 		h.Status, h.RequestID = a.Response.StatusCode, a.Response.RequestID
+	} else {
+		h.Code = a.Error.Code
 	}
 	return h, true
 }
@@ -105,7 +108,8 @@ func scanHead(line []byte) (h Head, ok bool) {
 	}
 	s.skip(`,"response":`)
 	if bytes.HasPrefix(s.rest, []byte("null")) {
-		s.skip(`null,"error":{`)
+		s.skip(`null,"error":{"code":`)
+		h.Code = s.text()
 		return h, s.ok && h.ID != ""
 	}
 	s.skip(`{"status_code":`)

@@ -27,6 +27,7 @@ type fields struct {
 	codes []string // its words that may be codes, in lower case
 
 	reason string // of google.rpc.ErrorInfo
+	scope  string // of a member "scope" or the like
 	scoped string // a numeric code with its interface in front, "minimax:1002"
 
 	waits       times
@@ -175,6 +176,9 @@ func read(body []byte, clock *retryafter.Clock) *fields {
 		}
 		if f.scoped == "" {
 			f.scoped = top.scoped
+		}
+		if f.scope == "" {
+			f.scope = top.scope
 		}
 		if f.message == "" {
 			f.message = top.message
@@ -390,6 +394,12 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	}
 	if n != skip {
 		f.waits.member(key, raw, isString, w.clock)
+		switch key {
+		case "scope", "limit_scope", "rate_limit_scope":
+			if isString && len(raw) <= maxWord {
+				f.scope = text(raw)
+			}
+		}
 	}
 	switch n {
 	case baseResp:

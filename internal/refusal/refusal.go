@@ -46,6 +46,11 @@ type Verdict struct {
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" when the body does not say.
 	Dimension string
+	// Scope is what a refusal for the rate speaks of: ScopeModel, ScopeAccount, or ""
+	// when the body does not say. ScopeSure is set unless only a mention says so: some
+	// providers name the organization where the limit is one of the model.
+	Scope     string
+	ScopeSure bool
 	// Code and Type are the provider's own words, as given, "" when missing
 	// or longer than 128 bytes. A numeric code is given in its digits.
 	Code, Type string
@@ -121,6 +126,9 @@ func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	r, known := judge(status, f, s, v)
 	v.Class, v.Retryable, v.Account, v.Known = r.class, r.retryable, r.account, known
 	v.Dimension = dimension(f, s)
+	if v.Class == RateLimit || v.Class == Quota && !v.Account {
+		v.Scope, v.ScopeSure = scope(f, s)
+	}
 	v.name(f, s)
 	if o.Ceiling <= 0 {
 		o.Ceiling = MaxWait

@@ -40,6 +40,7 @@ type answers struct {
 type found struct {
 	lines    int64 // answers
 	failed   int64 // of them, without a 2xx
+	left     int64 // lines that say why a request got no answer
 	practice bool  // there are answers that were made with -practice
 	box      bool  // there are answers of package providertest, by their request id
 	real     bool  // there are answers without -practice
@@ -68,10 +69,9 @@ func open(name string, stdout io.Writer, done *ids, retryFailed bool) (*answers,
 		was.noLocks, err = true, nil
 	}
 	if err == nil {
-		var failed bool
-		failed, err = a.resume(done, &was, retryFailed)
-		if err == nil && failed {
-			err = a.dropFailed(&was)
+		err = a.resume(done, &was, retryFailed)
+		if err == nil && (was.left > 0 || retryFailed && was.failed > 0) {
+			err = a.rewrite(func(h batchfile.Head) bool { return !isLeft(h) && (h.Status/100 == 2 || !retryFailed) })
 		}
 	}
 	if err != nil {
@@ -89,9 +89,15 @@ const (
 	boxID      = "req_box"
 )
 
+// leftCode begins the code of lines that say why a request got no answer. They
+// are no final lines: the next run takes them out.
+const leftCode = "left_"
+
+func isLeft(h batchfile.Head) bool { return h.Status == 0 && strings.HasPrefix(h.Code, leftCode) }
+
 // resume reads the lines of the file and cuts off what a crash or a power cut
 // has left behind the last whole one.
-func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, err error) {
+func (a *answers) resume(done *ids, was *found, retryFailed bool) (err error) {
 	in := batchfile.NewLines(a.f)
 	tail, tailLine := int64(-1), 0 // where what is no line begins
 	var torn []byte
@@ -99,7 +105,7 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 		start := in.At()
 		line, long, err := in.Next()
 		if err != nil && err != io.EOF {
-			return false, err
+			return err
 		}
 		line = bytes.Trim(line, "\x00")
 		h, ok := batchfile.ParseHead(line, long)
@@ -111,8 +117,12 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 				tail, tailLine, torn = start, n, append(torn, line[:min(len(line), 64)]...)
 			}
 		case tail >= 0:
-			return false, fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+			return fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
 		default:
+			if isLeft(h) {
+				was.left++
+				break
+			}
 			was.lines++
 			was.box = was.box || strings.HasPrefix(h.RequestID, boxID)
 			if strings.HasPrefix(h.ID, practiceID) {
@@ -123,7 +133,6 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 			if h.Status/100 != 2 {
 				was.failed++
 				if retryFailed {
-					failed = true
 					break
 				}
 			}
@@ -134,7 +143,7 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 			}
 			if err == io.EOF { // whole, but for its newline
 				if _, err := a.f.Write([]byte("\n")); err != nil {
-					return false, err
+					return err
 				}
 			}
 		}
@@ -144,18 +153,18 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 	}
 	if tail >= 0 {
 		if !ours(torn) {
-			return false, fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+			return fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
 		}
 		was.cut = in.At() - tail
 		if err := a.f.Truncate(tail); err != nil {
-			return false, err
+			return err
 		}
 	}
 	i, err := a.f.Stat()
 	if err == nil {
 		a.size = i.Size()
 	}
-	return failed, err
+	return err
 }
 
 // lineKey is how a line without a custom_id is known. No custom_id of a request
@@ -175,9 +184,9 @@ func ours(torn []byte) bool {
 	return false
 }
 
-// dropFailed writes the file anew without the lines that have no 2xx. The new
-// one takes the old one's place when it is whole and on the disk.
-func (a *answers) dropFailed(was *found) error {
+// rewrite writes the file anew with the lines that keep wants. The new one takes
+// the old one's place when it is whole and on the disk.
+func (a *answers) rewrite(keep func(batchfile.Head) bool) error {
 	if _, err := a.f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -193,7 +202,7 @@ func (a *answers) dropFailed(was *found) error {
 			if err != nil && err != io.EOF {
 				return err
 			}
-			if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.Status/100 == 2 {
+			if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && keep(h) {
 				// Copied from the file, as of a long line only a part is here.
 				if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
 					return err
@@ -238,7 +247,6 @@ func (a *answers) dropFailed(was *found) error {
 	}
 	a.f.Close()
 	a.f, a.w, a.size = next, next, i.Size()
-	was.lines -= was.failed
 	return nil
 }
 

@@ -19,6 +19,7 @@ func newIDs() *ids { return &ids{m: map[[16]byte]byte{}} }
 const (
 	answered byte = 1 << iota // has its line
 	named                     // was in the input
+	reported                  // has a line that says why it is left
 )
 
 func key(id string) [16]byte {

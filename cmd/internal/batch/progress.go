@@ -121,13 +121,16 @@ func (p *progress) begun() {
 }
 
 // ended notes the end of one sending.
-func (p *progress) ended(o outcome) {
+func (p *progress) ended() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying--
-	if !o.kind.answers() {
-		return
-	}
+}
+
+// lined notes a request that gets its line.
+func (p *progress) lined(o outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.sum.Requests++
 	p.nowLocked().requests++
 	if o.kind == good {

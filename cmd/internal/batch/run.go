@@ -264,6 +264,13 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stdin
 		}
 	}
 	finished, err := j.run(context.Background(), stop, abort)
+	select {
+	case <-abort:
+	default:
+		if !finished && err == nil {
+			err = j.reportRest()
+		}
+	}
 	p.stop()
 	for _, a := range j.outputs() {
 		if cerr := a.Close(); cerr != nil && err == nil {
@@ -419,12 +426,20 @@ func (j *job) meter() (*meter.Meter, error) {
 				j.p.granted(wait)
 				s := sendingOf(r)
 				s.granted()
+				if !j.gate.enter(r.Context(), s) {
+					s.cancel() // nothing of it goes out
+					return
+				}
 				if c.practice { // there is no connection to wait for
 					s.onWire.Store(true)
 				}
 			},
-			Answered: func(_ *http.Request, status int, _ error) { j.p.answered(status) },
-			Settled:  j.settled,
+			Answered: func(r *http.Request, status int, err error) {
+				if status != 0 || !errors.Is(err, context.Canceled) {
+					j.p.answered(status)
+				}
+			},
+			Settled: j.settled,
 			Paused: func(r *http.Request, d time.Duration) {
 				if d > c.maxWait {
 					select {
