@@ -106,7 +106,7 @@ const situationsHead = "\n## Several models, providers and tenants\n"
 func writeSituations(md *bytes.Buffer, rows []situationRow) {
 	md.WriteString(situationsHead + `
 Five minutes of a program that sends to more than one model, provider or tenant. One
-client of tripmeter serves all of it, unconfigured but for the name of the
+client of tripmeter serves all of it unconfigured, but for the name of the
 tenant in the context. Each rival has what its technique allows: a client for each
 crowd, with the limits of that crowd, or its share of what tenants have in common.
 
