@@ -302,18 +302,13 @@ func (m *meter) set(r Rate, burst, largest int64) {
 // follow makes the meter one of that law, at the last instant. The first window
 // begins as if all that the bucket has not were used now; a later one with what
 // was used by the books so far. Under a bucket, or an unknown law, the bucket
-// decides, with no more than the window had: no law raises what was there, but for
-// an edge that was seen to pass. Only the first window's rate and law can
+// decides, which was charged all along. Only the first window's rate and law can
 // be wrong: a [*ConfigError], which changes nothing.
 func (m *meter) follow(l Law) error {
 	r := Rate{int64(m.n), time.Duration(m.w)}
 	if !l.Shape.Windowed() {
-		if x := m.more; x != nil && x.window != nil {
-			x.window.advance(m.at)
-			if x.asks() {
-				m.Bucket.lower(x.window.levelAt(m.at))
-			}
-			x.window = nil
+		if m.more != nil {
+			m.more.window = nil
 		}
 		return nil
 	}
