@@ -199,7 +199,9 @@ func (d *dimension) obey(l *limit.Limit) {
 	}
 	l.LawSince, l.LawWhy = b.Since, b.Why
 	l.ReadAt = limit.ReadUnsure
-	if d.law.row.Lag > 0 || d.law.row.When == profile.WhenAnswered || d.law.row.When == profile.WhenMade {
+	if row := &d.law.row; row.Lag > 0 || row.When == profile.WhenAnswered || row.When == profile.WhenMade || row.Reset == profile.ResetEdge {
+		// Fields that name an edge come with the answer: taken for those of the sending,
+		// what left since counts twice.
 		l.ReadAt = limit.ReadAtAnswer
 	}
 	careful := min(l.Burst, l.Rate.N)

@@ -105,6 +105,9 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		}
 		late = x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
 			snap{remaining, e.mark.at, then.used(b.unit), l.near(e, s, then, b.unit)})
+		if b.more != nil && b.more.window != nil && !b.more.guarded {
+			late = b.cfg.ReadAt == ReadAtAnswer
+		}
 	}
 	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
 		level = then
@@ -142,6 +145,9 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 // near is what was charged in s so near to the mark of e that its reading may have
 // it or not, without what e was charged itself, in units.
 func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
+	if s.busy.trail == nil {
+		return 0 // not kept: no guard, and no window
+	}
 	upTo := then.debits
 	if e.mark.young {
 		upTo = s.busy.debits
@@ -229,7 +235,9 @@ func (s sums) used(u Unit) int64 {
 // refill, or none in a window. A pair votes for the instant that foretells it to half
 // a second of the refill, if the other is four times as far off. What was charged so
 // near to a reading that it may be in it or not is no miss. As much is allowed again
-// for what came back then.
+// for what came back then. In a window that decides there is no refill to tell the
+// two apart, and chance speaks too often. There [Limit.ReadAt] stands: a wrong reading
+// would stay for a window.
 type instant struct {
 	set            bool
 	answered, sent snap
@@ -289,7 +297,7 @@ type mark struct {
 type sums struct {
 	debits  Cost // final, once the mark is no longer young
 	refunds Cost
-	before  Cost // debits when the mark was settleTime away; where a limit has a guard
+	before  Cost // debits when the mark was settleTime away; where there is a trail
 }
 
 func (s *scope) sumsAt(now int64) sums {

@@ -73,11 +73,11 @@ func (s *scope) find(name string) *bound {
 	return nil
 }
 
-// follows keeps a trail of s while one of its limits has a guard.
+// follows keeps a trail of s while one of its limits has a guard or a window.
 func (s *scope) follows(now int64) {
-	guarded := slices.ContainsFunc(s.limits, func(b bound) bool { return b.more != nil && b.more.guarded })
+	kept := slices.ContainsFunc(s.limits, func(b bound) bool { return b.more != nil && (b.more.guarded || b.more.window != nil) })
 	switch {
-	case !guarded:
+	case !kept:
 		if s.busy != nil {
 			s.busy.trail = nil
 		}

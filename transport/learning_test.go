@@ -239,6 +239,25 @@ func TestReadings(t *testing.T) {
 // thrown away, and calls that left since then are not forgotten. An older answer
 // that comes after a younger one takes nothing more.
 func TestStaleAndOutOfOrder(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		burst time.Duration
+		// after a rest, a second after the second call, with the third under way,
+		// after its answer, and after the older one
+		rest, second, third, younger, older int64
+	}{
+		{"a burst set by hand", 10 * time.Second, 10_000, 10_000, 9_800, 5_000, 10_000},
+		// A window that leaves 300 unused and forgets the first call evenly; and
+		// readings less a margin of a second.
+		{"behind a guard", 0, 59_500, 59_303, 59_103, 4_000, 10_000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			staleAndOutOfOrder(t, c.burst, c.rest, c.second, c.third, c.younger, c.older)
+		})
+	}
+}
+
+func staleAndOutOfOrder(t *testing.T, burst time.Duration, rest, second, third, younger, older int64) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []reply{
 			quota("60000", "59800", "200ms"), // shows that it holds the minute
@@ -249,7 +268,7 @@ func TestStaleAndOutOfOrder(t *testing.T) {
 			pick:  func(n int, _ *http.Request) reply { return answers[n-1] },
 			delay: func(n int) time.Duration { return delays[n-1] },
 		}
-		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: 10 * time.Second, Provider: ruled(estimate.ChargeEstimate)})
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: burst, Provider: ruled(estimate.ChargeEstimate)})
 		c := &http.Client{Transport: rt}
 		var all sync.WaitGroup
 		send := func(i int) { all.Go(func() { post(c, chatOf(i, 97, 100)) }) }
@@ -262,15 +281,15 @@ func TestStaleAndOutOfOrder(t *testing.T) {
 			}
 		}
 		send(1)
-		after(time.Minute, 10_000)
+		after(time.Minute, rest)
 		send(2) // t = 0: 5000 left then, says the answer at 8 s
-		after(time.Second, 10_000)
+		after(time.Second, second)
 		send(3) // t = 1 s: 4000 left then, says the answer at 2 s
-		after(0, 9_800)
-		after(time.Second, 5_000) // 4000 and a second; not 4000
+		after(0, third)
+		after(time.Second, younger) // 4000 and a second; not 4000
 		// The older answer: 5000, and 8 s, less the 200 of the third call. The
 		// younger one's 4000 and 7 s are more: nothing is taken.
-		after(6*time.Second, 10_000)
+		after(6*time.Second, older)
 		all.Wait()
 	})
 }
@@ -278,6 +297,11 @@ func TestStaleAndOutOfOrder(t *testing.T) {
 // The same the other way about: the old balance is the lower one, and counts
 // with all that was refilled and left since.
 func TestStaleButLower(t *testing.T) {
+	t.Run("a burst set by hand", func(t *testing.T) { staleButLower(t, 10*time.Second, 5000-200) })
+	t.Run("behind a guard", func(t *testing.T) { staleButLower(t, 0, 5000-1000-200) }) // less the margin of a second
+}
+
+func staleButLower(t *testing.T, burst time.Duration, want int64) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []reply{quota("60000", "59800", "200ms"), quota("60000", "0", "60s"), quota("60000", "40000", "1s")}
 		delays := []time.Duration{0, 5 * time.Second, time.Second}
@@ -285,7 +309,7 @@ func TestStaleButLower(t *testing.T) {
 			pick:  func(n int, _ *http.Request) reply { return answers[n-1] },
 			delay: func(n int) time.Duration { return delays[n-1] },
 		}
-		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: 10 * time.Second, Provider: ruled(estimate.ChargeEstimate)})
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: burst, Provider: ruled(estimate.ChargeEstimate)})
 		c := &http.Client{Transport: rt}
 		post(c, chatOf(1, 97, 100))
 		time.Sleep(time.Minute)
@@ -294,7 +318,7 @@ func TestStaleButLower(t *testing.T) {
 		time.Sleep(time.Second)
 		all.Go(func() { post(c, chatOf(3, 97, 100)) })
 		all.Wait()
-		if got := balance(state(t, rt, tokenLimit)); got != 5000-200 {
+		if got := balance(state(t, rt, tokenLimit)); got != want {
 			t.Errorf("balance %d; want the 5 s since, less the third call", got)
 		}
 	})

@@ -502,9 +502,14 @@ func TestCreditIsLoweredBeforeTheStreamEnds(t *testing.T) {
 // Report: ioggstream/draft-polli-ratelimit-headers#7
 // Report: ioggstream/draft-polli-ratelimit-headers#9
 func TestAnOldReadingExpires(t *testing.T) {
+	t.Run("a burst set by hand", func(t *testing.T) { oldReadingExpires(t, 10*time.Second) })
+	t.Run("behind a guard", func(t *testing.T) { oldReadingExpires(t, 0) })
+}
+
+func oldReadingExpires(t *testing.T, burst time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{answer: quota("60000", "0", "1m0s")}
-		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: 10 * time.Second, Provider: ruled(estimate.ChargeEstimate)})
+		rt := gate(t, transport.Options{Base: s, TPM: 60_000, Burst: burst, Provider: ruled(estimate.ChargeEstimate)})
 		c := &http.Client{Transport: rt}
 		post(c, chatOf(1, 97, 100))
 		if got := balance(state(t, rt, tokenLimit)); got != 0 {
