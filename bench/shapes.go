@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -22,8 +23,10 @@ type Shape struct {
 	Profile  string               // name in package profile; empty is the unknown one
 	Path     string               // endpoint; empty is chat
 	Model    string               // of every call on that path; empty is "box"
+	Day      string               // on which it is played, as "2025-10-01"; empty is any
 	Load     Load
 	N        int // calls
+	Models   int // that the calls go to in turn; 0 is one
 	Bars     Bars
 
 	// Missed says why a row is not held to its bars: it does not meet them yet.
@@ -120,6 +123,9 @@ func (s Shape) calls(seed uint64) []Call {
 	cs := make([]Call, s.N)
 	for i := range cs {
 		cs[i].Prompt, cs[i].Cap = spread(r, 50, 8000), shapeCap
+		if s.Models > 0 {
+			cs[i].Model = fmt.Sprint("box-", i%s.Models)
+		}
 		cs[i].Body = s.body(i, cs[i])
 	}
 	drain, at := s.drain(cs), 0.0
@@ -148,6 +154,18 @@ func (s Shape) body(i int, c Call) []byte {
 	return fmt.Appendf(nil, `{"model":%q,"max_output_tokens":%d,"input":[{"role":"user","content":%q}]}`, cmp.Or(s.Model, "box"), c.Cap, text)
 }
 
+// await sleeps until the shape's day: what is recorded of a provider has dates.
+func (s Shape) await() error {
+	if s.Day == "" {
+		return nil
+	}
+	day, err := time.Parse(time.DateOnly, s.Day)
+	if err == nil {
+		time.Sleep(time.Until(day))
+	}
+	return err
+}
+
 // scenario is the shape as the run takes it.
 func (s Shape) scenario() Scenario {
 	return Scenario{Name: s.Name, Load: s.Load, N: s.N, shape: &s}
@@ -160,6 +178,18 @@ func (s Shape) Configured() Policy {
 
 // Learning is tripmeter with neither.
 func (s Shape) Learning() Policy { return Unconfigured }
+
+// Bare is tripmeter as it is without a word of configuration, with its own number
+// of attempts.
+var Bare = Policy{"nothing set", func(base http.RoundTripper, _ Knows) (http.RoundTripper, error) {
+	return transport.New(transport.Options{Base: base})
+}}
+
+// Whole is tripmeter with the whole limits in each process, and nothing else.
+var Whole = Policy{"whole limits", func(base http.RoundTripper, k Knows) (http.RoundTripper, error) {
+	l := k.Limits
+	return transport.New(transport.Options{Base: base, RPM: l.RPM, TPM: l.TPM, InputTPM: l.InputTPM, OutputTPM: l.OutputTPM})
+}}
 
 func (s Shape) profile() profile.Profile {
 	if s.Profile == "" {

@@ -99,6 +99,9 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	c.scope.touch()
 	c.path.account.touch()
 	c.path.ask(now, c.cost)
+	if c.price.prompt {
+		c.path.begin()
+	}
 	return c.admit(ctx, now, false)
 }
 
@@ -182,10 +185,16 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 }
 
 func (c *Call) ask(ctx context.Context, first bool) (limit.Reservation, error) {
-	if a := c.asks(first); c.who.Fast {
-		return c.scope.ledger.TryAdmit(a)
-	} else {
+	a := c.asks(first)
+	if !c.who.Fast {
 		return c.scope.ledger.Admit(ctx, a)
+	}
+	for {
+		r, err := c.scope.ledger.TryAdmit(a)
+		var e *limit.Error
+		if err == nil || !errors.As(err, &e) || e.Dimension != "in-flight" || e.Scope != c.scope.name || !c.scope.another() {
+			return r, err
+		}
 	}
 }
 
@@ -248,6 +257,7 @@ func (c *Call) Stay() {
 // limits.
 func (c *Call) Pass(now time.Time) {
 	c.path.admitted(now, c.sent)
+	c.path.answered(false)
 	c.open.Passed()
 }
 
@@ -286,6 +296,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if refused {
 		m = nil // no evidence
 	}
+	defer c.path.answered(refused)
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
 		if !refused {
@@ -312,14 +323,16 @@ func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
-	seen, doubted := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
-	if !doubted {
-		return
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	if doubted {
+		s.note(noteCharge, strconv.Itoa(int(seen)+1))
 	}
-	s.note(noteCharge, strconv.Itoa(int(seen)+1))
-	if c.watch.Doubted(current, seen) {
+	if doubted && c.watch.Doubted(current, seen) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
+		s.rule(now, true)
+	} else if known && !doubted && !s.ruled.Load() {
+		s.rule(now, false)
 	}
 }
 
@@ -384,6 +397,11 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	}
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	if concerned == nil {
+		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
+			concerned = path.learned()
+		}
+	}
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is

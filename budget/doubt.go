@@ -109,30 +109,31 @@ func (d *doubt) refused(p *Price) {
 }
 
 // saw takes in what a token limit had left for an attempt. It returns the rule that
-// the headers speak for, if it is not current: once, or again if it is followed.
-func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Charge) (estimate.Charge, bool) {
+// the headers speak for, if it is not current: once, or again if it is followed. known
+// says that they have spoken for one.
+func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Charge) (seen estimate.Charge, doubted, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	prev := d.last
 	if prev.set && !s.at.After(prev.at) {
-		return 0, false // an older answer
+		return 0, false, false // an older answer
 	}
 	d.last = s
 	if !prev.set || s.most != prev.most || s.remaining > s.most {
-		return 0, false
+		return 0, false, false
 	}
 	// At the bottom the balance cannot show debt.
 	if s.remaining <= 0 || prev.remaining <= 0 {
-		return 0, false
+		return 0, false, false
 	}
 	d.compare(0, &prev, &s, 0)
 	d.compare(1, &prev, &s, l.In(s.at.Sub(prev.at)))
 	if d.reported || now.Before(d.until) {
-		return 0, false
+		return 0, false, false
 	}
-	best := d.best(current)
+	best, known := d.best(current)
 	d.reported = best != current
-	return best, d.reported
+	return best, d.reported, known
 }
 
 // compare enters by how much each rule misses the fall from one balance to the next
@@ -177,9 +178,10 @@ func (d *doubt) struck(now time.Time) (end bool) {
 // sixth of the usual fall, and twice as well as the current one: prompts are
 // estimates, and the refill of a sliding window is not known. Of rules that explain
 // it about as well the one counts that charges most.
-func (d *doubt) best(current estimate.Charge) estimate.Charge {
+//
+// known says that the rule which it returns explains them.
+func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool) {
 	var m, want predictions
-	known := false
 	for kind := range refills {
 		if d.n[kind] < pairs {
 			continue
@@ -192,16 +194,16 @@ func (d *doubt) best(current estimate.Charge) estimate.Charge {
 			m, want, known = errs, falls, true
 		}
 	}
-	best := current
+	best = current
 	if !known {
-		return best
+		return best, false
 	}
 	for _, r := range byPrice {
 		if (best == current && m[r] < m[best] || m[r]*4 < m[best]*3) && m[r]*2 < m[current] && m[r] <= want[r]/6 {
 			best = r
 		}
 	}
-	return best
+	return best, m[best] <= want[best]/6
 }
 
 func median(of [pairs]int64) int64 {

@@ -137,8 +137,25 @@ func (s *Scope) study(d *dimension, now time.Time) {
 	o := law.Options{Window: d.limit.Rate.Window, Known: known, Why: why, Base: base, Round: row.Round, Before: row.When == profile.WhenBefore}
 	if d.limit.Unit != limit.Requests {
 		o.Unsure = 25
+		o.Guessed = s.profile != nil && s.profile.Name == unknown && !s.ruled.Load()
 	}
 	d.law.learner = law.New(o)
+}
+
+// unknown is the name of a profile that says nothing.
+var unknown = profile.Unknown().Name
+
+// rule notes that the charge rule in force is the one that balances show, and whether
+// it was another before.
+func (s *Scope) rule(now time.Time, changed bool) {
+	s.ruled.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.dims {
+		if d.law.learner != nil && d.limit.Unit != limit.Requests {
+			d.law.learner.Rule(now, changed)
+		}
+	}
 }
 
 // nextDay is the time until the next edge of a law that was made now.

@@ -92,6 +92,7 @@ func (p *Path) ask(now time.Time, c limit.Cost) {
 }
 
 func (p *Path) use(now time.Time, c limit.Cost) {
+	p.inner.tallies(now, c)
 	for _, s := range p.scopes {
 		if s.some.Load() {
 			s.use(now, c)

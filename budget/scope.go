@@ -33,12 +33,15 @@ type Scope struct {
 	busy    atomic.Bool // a call used it lately
 	gone    atomic.Bool // the budget dropped it
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
+	opened  atomic.Bool // its opening is over
+	taught  atomic.Bool // it has or had a limit: nothing is tallied for a guess
 	inForce atomic.Pointer[[]limit.Limit]
 
 	adopt   sync.Once
 	profile *profile.Profile // set once, before the first call
 	records bool             // what recorded traffic shows of charges holds for it
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
+	ruled   atomic.Bool      // balances have shown the charge rule
 
 	doubt  doubt
 	others shared // guarded by mu
@@ -62,6 +65,8 @@ type Scope struct {
 	blames     blames
 	probes     bool // one call at a time goes until one is answered: see probe
 	overload   overload
+	opening    opening
+	tally      *tally    // nil until something was used, and where limits are known
 	probing    time.Time // until then a pause may be in force that has probes
 }
 
@@ -407,8 +412,12 @@ func (s *Scope) admitted(now, sent time.Time) {
 		s.ledger.ResumeScope(s.name)
 	}
 	s.overload.answered(sent)
-	for _, d := range s.dims {
-		if d.cut.active() {
+	for i := 0; i < len(s.dims); i++ {
+		d := s.dims[i]
+		if d.grow(now) {
+			s.drop(i)
+			i--
+		} else if d.cut.active() {
 			s.apply(d, now)
 		}
 	}

@@ -138,7 +138,7 @@ func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if w.place && s.opt.MaxInFlight > 0 && (in == nil || s.busy.places != in) {
+		if w.place && s.places() > 0 && (in == nil || s.busy.places != in) {
 			if s.full() {
 				return stop{s: s, at: never}, true
 			}
@@ -193,7 +193,7 @@ func (l *Limiter) stays(q *line, k *lane, now int64) (at int64, stays bool) {
 		return q.s.holds(now, k.needs&needsPlace != 0)
 	case q.s.full():
 		return never, true
-	case q.s.opt.MaxInFlight == 0:
+	case q.s.places() == 0:
 		return 0, false
 	}
 	if q.claim != nil && q.claim != k {
@@ -444,7 +444,7 @@ func (l *Limiter) refusal(reason error, w *want, o outlook) *Error {
 	now := l.last
 	e := &Error{Reason: reason}
 	full := func() {
-		e.Scope, e.Dimension, e.Cost, e.Capacity = o.full.name, "in-flight", 1, int64(o.full.opt.MaxInFlight)
+		e.Scope, e.Dimension, e.Cost, e.Capacity = o.full.name, "in-flight", 1, int64(o.full.places())
 	}
 	switch {
 	case o.full != nil && reason != ErrWaitTooLong:

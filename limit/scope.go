@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -22,6 +23,7 @@ type scope struct {
 	spent       *spentSoFar // nil until an allowance was charged
 	refs        int32       // open reservations, and callers that wait or are being decided
 	edited      bool        // set by hand: never forgotten
+	atMost      int32       // places in flight besides opt.MaxInFlight: see HoldInFlight; 0 = any
 
 	prev, next *scope // ring of the idle ones
 	link       *scope // in the index
@@ -49,7 +51,18 @@ func (s *scope) waiting() int {
 	return s.busy.waiting
 }
 
-func (s *scope) full() bool { return s.opt.MaxInFlight > 0 && s.busy.open >= s.opt.MaxInFlight }
+func (s *scope) full() bool {
+	n := s.places()
+	return n > 0 && s.busy.open >= n
+}
+
+// places is how many reservations may be open; 0 is any number.
+func (s *scope) places() int {
+	if n := int(s.atMost); n > 0 && (s.opt.MaxInFlight == 0 || n < s.opt.MaxInFlight) {
+		return n
+	}
+	return s.opt.MaxInFlight
+}
 
 func (s *scope) find(name string) *bound {
 	for i := range s.limits {
@@ -311,6 +324,36 @@ func (l *Limiter) SetScope(scope string, o ScopeOptions) error {
 	}
 	l.run(now)
 	return nil
+}
+
+// HoldInFlight bounds for a while how many reservations of a scope may be open, below
+// the MaxInFlight that it has; 0 ends that. Unlike [Limiter.SetScope] it leaves the
+// scope one that may be forgotten, and the bound with it. It is for a scope of which
+// nothing is known yet. A negative n counts as 0. It returns how many callers waited
+// for a place there before.
+func (l *Limiter) HoldInFlight(scope string, n int) (waited int) {
+	l.lock()
+	defer l.mu.Unlock()
+	s, err := l.scope(scope)
+	if err != nil {
+		return 0
+	}
+	now := l.catchUp()
+	if s.busy != nil && s.busy.places != nil {
+		for _, t := range s.busy.places.class {
+			for _, f := range t.flows {
+				for _, k := range f.lanes {
+					waited += k.n
+				}
+			}
+		}
+	}
+	s.atMost = int32(max(0, min(n, math.MaxInt32)))
+	if s.busy != nil && s.busy.places != nil {
+		l.look(s.busy.places, now)
+	}
+	l.run(now)
+	return waited
 }
 
 // edit notes that s was set by hand.

@@ -121,7 +121,7 @@ func (l *Limiter) Snapshot() Snapshot {
 func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int64) []LimitState {
 	*one = Snapshot{
 		Scope: s.name, Options: s.opt, Waiting: s.waiting(),
-		MaxInFlight: s.opt.MaxInFlight, Served: s.served,
+		MaxInFlight: s.places(), Served: s.served,
 	}
 	if s.pausedUntil > now {
 		one.PausedUntil = l.base.Add(time.Duration(s.pausedUntil))

@@ -67,6 +67,10 @@ type Profile struct {
 	// providers that name one there name it nowhere else, so the zero value does.
 	IgnoreBodyWait bool
 
+	// Unlimited: the provider limits no rates. What it has no room for waits there, as
+	// with a server on one's own machine. So nothing is awaited from the first answer.
+	Unlimited bool
+
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
 

@@ -182,7 +182,7 @@ var table = []Profile{
 	},
 	{
 		// No limits of its own: what is set by hand holds.
-		Name: "vllm", Rule: estimate.Rule{Charge: estimate.ChargeActual},
+		Name: "vllm", Rule: estimate.Rule{Charge: estimate.ChargeActual}, Unlimited: true,
 		Source: "vLLM OpenAI-compatible server documentation", AsOf: "2026-10",
 	},
 	{

@@ -142,9 +142,11 @@ func (c *call) worthAnother() bool {
 }
 
 // patient reports whether the response may be a refusal for the rate that counts by
-// time and not as an attempt.
+// time and not as an attempt. Not that of a call which makes a lasting thing: no
+// model's rate refused it, and its caller wants to know soon.
 func (c *call) patient() bool {
-	return c.t.opts.RateLimitFor > 0 && c.limit > 1 && c.resp != nil && c.resp.StatusCode == http.StatusTooManyRequests
+	return c.t.opts.RateLimitFor > 0 && c.limit > 1 && c.per.attempts == 0 && c.resp != nil &&
+		c.resp.StatusCode == http.StatusTooManyRequests && !c.creates()
 }
 
 // ownRate reports whether the caller was too fast for its own limit.

@@ -70,9 +70,11 @@ type Options struct {
 	// that http.NewRequest made from memory is priced where it lies, up to 32 MiB.
 	MaxBody int64
 
-	// Attempts is how often a call may go out, the first included; 0 is 3.
-	// With Retry.RateLimitFor, refusals for the rate do not count: they are bounded
-	// by time, and each time the call waits in line again.
+	// Attempts is how often a call may go out, the first included. Set by hand, it
+	// is kept to whatever the answers are. Unset, it is 3, and refusals for the rate
+	// are not among them: those are bounded by ten minutes, or the context's end, and
+	// each time the call waits in line again. Retry.RateLimitFor, if set, is that
+	// time also where Attempts is set to 2 or more.
 	Attempts int
 
 	// Retry is the rest of what is tried again, and when. Its own Attempts must be

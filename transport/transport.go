@@ -46,6 +46,9 @@ func New(o Options) (*Transport, error) {
 	}
 	ro := o.Retry
 	ro.Attempts = o.Attempts
+	if ro.Attempts == 0 && ro.RateLimitFor == 0 {
+		ro.RateLimitFor = retry.DefaultRateLimitFor
+	}
 	ro.Refused = both(refused, ro.Refused)
 	ro.Deciding = both(deciding, ro.Deciding)
 	ro.Admit = inTurn(ro.Admit, t.admit)
