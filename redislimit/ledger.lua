@@ -1122,39 +1122,51 @@ rest = function()
     if apply then apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3] end
   end
 
+  -- The least instant at which anybody may go in s.
+  local function opens(s)
+    if s[PROBEAFTER] > 0 then return min(s[PROBEAT], s[PAUSED]) end
+    return s[PAUSED]
+  end
+
   local function pauseScope(s, span, probe, by, why, keep)
-    if span <= 0 and probe > 0 then span = P52 - now end
-    if span <= 0 then return end
-    if probe > 0 or s[PROBEAFTER] > 0 then -- a new pause renews the wait for a probe
-      if probe > 0 then s[PROBEAFTER] = probe end
-      s[PROBEAT], s[PROBER] = now + s[PROBEAFTER], ''
-      touch(s)
-      dirty[s] = true
+    if span <= 0 and probe <= 0 then return end
+    if span <= 0 then span = P52 - now end
+    local at = now + span -- until then nobody goes at all
+    if probe > 0 and probe < span then at = now + probe else probe = 0 end
+    if now < s[PAUSED] and now + span <= s[PAUSED] then
+      if s[PROBEAFTER] == 0 then return end
+      at = max(at, s[PROBEAT]) -- a new pause renews the wait for a probe
+      s[PROBEAT], s[PROBER] = at, ''
+    else
+      if now < s[PAUSED] then at = max(at, opens(s)) end
+      s[PAUSED], s[BY], s[WHY] = now + span, by, why
+      s[PROBEAFTER], s[PROBEAT], s[PROBER] = probe, probe > 0 and at or 0, ''
     end
-    if now + span <= s[PAUSED] then return end
-    s[PAUSED], s[BY], s[WHY] = now + span, by, why
-    if probe == 0 then s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, '' end
     for _, l in ipairs(s[LIMITS]) do
-      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, span) end
+      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, at - now) end
     end
     touch(s)
     dirty[s] = true
   end
 
-  -- A pause that ends before its time: limits start from nothing now, not then.
+  -- A pause that ends before its time: limits start from nothing now, not then. So
+  -- they do after a probe.
   local function resume(s)
+    local probed = now < s[PAUSED] and s[PROBEAFTER] > 0 and s[PROBEAT] <= now
     s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
     touch(s)
     dirty[s] = true
     if s[PAUSED] <= now then return end
     s[PAUSED] = now
     for _, l in ipairs(s[LIMITS]) do
+      local first = l[UNIT] == 0 and 1 or 0
       if l[W] <= MINUTE and now < l[HELD] then
         local u, r = real(l)
-        local first = l[UNIT] == 0 and 1 or 0
         if less(first, 0, u, r) then u, r = first, 0 end
         put(l, u, r)
         l[HELD] = now
+      elseif l[W] <= MINUTE and probed then
+        setBack(l, first, 0)
       end
     end
   end
@@ -1297,7 +1309,8 @@ rest = function()
   local function forecast(path, cost, alone)
     local start, which, whose = now, nil, nil
     for _, s in ipairs(path.s) do
-      if s[PAUSED] > start then start, which, whose = s[PAUSED], s[GATE], s end
+      local at = opens(s)
+      if at > start then start, which, whose = at, s[GATE], s end
     end
     local at = start
     for _, s in ipairs(path.s) do
