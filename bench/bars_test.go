@@ -31,10 +31,10 @@ func bubble(t *testing.T, s Scenario, p Policy, seed uint64) (r Result) {
 // worst seed counts for everything but the share of 429s, which is of all
 // calls of all seeds: one refusal in 2000 calls is 0.05 % already.
 type bar struct {
-	name     string
-	provider providertest.Options
-	told     int64
-	change   func(*transport.Options, Knows)
+	name       string
+	provider   providertest.Options
+	configured int64
+	change     func(*transport.Options, Knows)
 
 	ideal   float64       // least throughput, of the ideal client's; 0 not asked
 	used    float64       // least share of the quota; 0 not asked
@@ -97,7 +97,7 @@ func misruled(c estimate.Charge) func(*transport.Options, Knows) {
 		if k.Options.Algorithm == providertest.Bucket {
 			plain(o, k)
 		}
-		o.Provider.Rule.Charge, o.Provider.Rule.ReserveCap = c, c != estimate.ChargeActual
+		o.Provider = o.Provider.Charging(c)
 	}
 }
 
@@ -155,14 +155,14 @@ var bars = []bar{
 		refused: .1, most: -1, tries: 5, falling: true},
 	{name: "mis-set: settle, fixed minute by estimate", provider: fixedMinute, change: misruled(estimate.ChargeSettle),
 		refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, bucket", provider: bucketOf(10*time.Second, providertest.Estimate), told: 2 * TPM,
+	{name: "configured with twice the limit, bucket", provider: bucketOf(10*time.Second, providertest.Estimate), configured: 2 * TPM,
 		refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, bucket, no headers", provider: with(bucketOf(10*time.Second, providertest.Estimate), func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
-		told: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, fixed minute, no headers", provider: with(fixedMinute, func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
-		told: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
-	{name: "told twice the limit, sliding minute, no headers", provider: with(slidingMinute, func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
-		told: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
+	{name: "configured with twice the limit, bucket, no headers", provider: with(bucketOf(10*time.Second, providertest.Estimate), func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
+		configured: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
+	{name: "configured with twice the limit, fixed minute, no headers", provider: with(fixedMinute, func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
+		configured: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
+	{name: "configured with twice the limit, sliding minute, no headers", provider: with(slidingMinute, func(o *providertest.Options) { o.Dialect = providertest.NoHeaders }),
+		configured: 2 * TPM, refused: .1, most: -1, tries: 5, falling: true},
 }
 
 func with(o providertest.Options, change func(*providertest.Options)) providertest.Options {
@@ -176,7 +176,7 @@ func TestBars(t *testing.T) {
 	for _, b := range bars {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			s := Scenario{Name: b.name, Provider: b.provider, Load: Overload, N: 2000, Told: b.told}
+			s := Scenario{Name: b.name, Provider: b.provider, Load: Overload, N: 2000, Configured: b.configured}
 			p := tripmeter("tripmeter", b.change)
 			results := make([]Result, seedsOfABar())
 			for seed := range results {

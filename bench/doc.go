@@ -5,7 +5,7 @@
 // provider is the one of providertest, which shares no code with it; the
 // floor that both are measured against is a client that knows every call
 // beforehand. A run is a [Scenario], a [Policy] and a seed, and gives the same
-// [Result] each time, up to the order of goroutines that act at one instant.
+// [Result] each time. Only the order of goroutines that act at one instant may differ.
 //
 // The refusal: it does not measure real providers, nor the time that the code
 // takes. Rivals are small models of a technique, written here; they are not

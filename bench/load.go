@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,8 +15,9 @@ import (
 type Call struct {
 	At     time.Duration // when it is there to be sent, since the start
 	Tenant int
-	Prompt int64 // tokens, as the provider counts them
-	Cap    int64 // output cap, tokens
+	Prompt int64  // tokens, as the provider counts them
+	Cap    int64  // output cap, tokens
+	Model  string // empty is "box"
 	Body   []byte
 }
 
@@ -106,10 +108,10 @@ func mean(c providertest.Charge) float64 {
 // body is a chat request whose prompt the provider, and a client that counts
 // as it does, count as c.Prompt tokens: a quarter of the characters, one for
 // the message, one for the call. No two are alike, so that the length of an
-// answer belongs to its call whatever the order.
+// answer belongs to its call in any order.
 func body(i int, c Call) []byte {
 	text := fmt.Sprintf("%08d ", i)
 	text += strings.Repeat("word ", int(4*c.Prompt)/5+1)
 	text = text[:max(4*(c.Prompt-2), 9)]
-	return fmt.Appendf(nil, `{"model":"box","max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, c.Cap, text)
+	return fmt.Appendf(nil, `{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, cmp.Or(c.Model, "box"), c.Cap, text)
 }

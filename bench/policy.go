@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/retry"
@@ -17,12 +18,15 @@ type Policy struct {
 	New  func(base http.RoundTripper, k Knows) (http.RoundTripper, error)
 }
 
-// Knows is what a client is told: what it would read in the provider's
+// Knows is what a client is configured with: what it would read in the provider's
 // documentation.
 type Knows struct {
 	providertest.Limits
 	Options   providertest.Options
 	Processes int // clients that share the limits, all with the same policy
+
+	// Ledger is the store of all clients of a run.
+	Ledger func() (limit.Ledger, error)
 }
 
 // share is what one of the processes may use.
@@ -92,8 +96,8 @@ func tripmeter(name string, change func(*transport.Options, Knows)) Policy {
 // Tripmeter is configured as its documentation says: the limits, the profile.
 var Tripmeter = tripmeter("tripmeter", nil)
 
-// Unconfigured is tripmeter told nothing at all: neither limits nor profile.
-var Unconfigured = tripmeter("tripmeter, told nothing", func(o *transport.Options, k Knows) {
+// Unconfigured is tripmeter without limits and without a profile.
+var Unconfigured = tripmeter("tripmeter, unconfigured", func(o *transport.Options, k Knows) {
 	*o = transport.Options{Base: o.Base, Attempts: o.Attempts, Retry: o.Retry, Provider: profile.Unknown()}
 })
 

@@ -118,7 +118,7 @@ func (r *reserving) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // DebtBucket takes the prompt and a running mean of outputs from a bucket that
-// may go into debt, sleeps off the debt that it saw when the call came, and
+// may go into debt. A call sleeps off the debt that it saw when it came, and
 // settles. Refunds reach only those who come later.
 var DebtBucket = Policy{"debt bucket, sleep computed once", func(base http.RoundTripper, k Knows) (http.RoundTripper, error) {
 	perSecond := float64(k.tokens()) / 60
@@ -176,8 +176,8 @@ func settling(base http.RoundTripper, req *http.Request, done func(output int64)
 	return resp, nil
 }
 
-// FixedWindow counts prompt and cap in minutes of its own, waits for the next
-// one when this one is used up, and gives back what was not used.
+// FixedWindow counts prompt and cap in minutes of its own, and gives back what
+// was not used. A call waits for the next minute when this one is used up.
 var FixedWindow = Policy{"fixed window with refund", func(base http.RoundTripper, k Knows) (http.RoundTripper, error) {
 	return &window{base: retrying{base}, limit: k.tokens(), start: time.Now()}, nil
 }}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
@@ -33,6 +34,10 @@ type Result struct {
 	Waits []time.Duration
 	// SmallWaits is the same of all tenants but the first.
 	SmallWaits []time.Duration
+	// Well is Waits of the models that have no outage, and WellFailed their calls that
+	// failed.
+	Well       []time.Duration
+	WellFailed int
 }
 
 // OfIdeal is the throughput as a share of the ideal client's.
@@ -119,12 +124,13 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 		w.admitted[i] = -1
 	}
 	knows := Knows{Limits: o.Limits, Options: o, Processes: 1}
-	if s.Told > 0 {
-		knows.Limits.TPM = s.Told
+	if s.Configured > 0 {
+		knows.Limits.TPM = s.Configured
 	}
 	if s.Load == Processes {
 		knows.Processes = 4
 	}
+	knows.Ledger = sync.OnceValues(func() (limit.Ledger, error) { return newStore() })
 	var clients []http.RoundTripper
 	for range knows.Processes {
 		c, err := p.New(wire{box.RoundTripper(), seed, w}, knows)
@@ -149,7 +155,12 @@ func run(s Scenario, p Policy, seed uint64) (Result, error) {
 	all.Wait()
 
 	res := Result{Calls: len(cs), Sent: w.sent, Refused: len(w.refused), Early: box.Stats().Early}
-	failed.Range(func(any, any) bool { res.Failed++; return true })
+	failed.Range(func(i, _ any) bool {
+		if res.Failed++; well(o, cs[i.(int)]) {
+			res.WellFailed++
+		}
+		return true
+	})
 	res.Served = res.Calls - res.Failed
 	return res, res.score(cs, o, w)
 }
@@ -220,12 +231,16 @@ func (r *Result) score(cs []Call, o providertest.Options, w *seen) error {
 		r.Ideal = max(r.Ideal, ideal[k])
 		wait := w.admitted[i] - ideal[k]
 		r.Waits = append(r.Waits, wait)
+		if well(o, cs[i]) {
+			r.Well = append(r.Well, wait)
+		}
 		if c := cs[i]; c.Tenant > 0 {
 			r.SmallWaits = append(r.SmallWaits, w.admitted[i]-c.At)
 		}
 	}
 	slices.Sort(r.Waits)
 	slices.Sort(r.SmallWaits)
+	slices.Sort(r.Well)
 	for _, at := range w.refused {
 		r.Thirds[min(2, int(3*at/max(r.Span, 1)))]++
 	}
@@ -237,6 +252,11 @@ func (r *Result) score(cs []Call, o providertest.Options, w *seen) error {
 		}
 	}
 	return nil
+}
+
+// well reports whether the model of a call has no outage.
+func well(o providertest.Options, c Call) bool {
+	return !slices.ContainsFunc(o.Outages, func(u providertest.Outage) bool { return u.Model == c.Model })
 }
 
 // cost is a call as the ideal client knows it.

@@ -160,8 +160,8 @@ func Play(f Fleet, s Store, span time.Duration, seed uint64) Scale {
 	return out
 }
 
-// Crowding is the load of the fullest of so many shards, as a multiple of the mean,
-// when budgets of equal load are spread over a cluster's slots by their names.
+// Crowding is the load of the fullest of so many shards, as a multiple of the mean.
+// Budgets of equal load are spread over a cluster's slots by their names.
 func Crowding(budgets, shards int, seed uint64) float64 {
 	r := rand.New(rand.NewPCG(seed, 11))
 	load := make([]int, shards)

@@ -13,8 +13,8 @@ type Scenario struct {
 	Load     Load
 	N        int // calls
 
-	// Told is the token limit that clients are told, if it is not the true one.
-	Told int64
+	// Configured is the token limit that clients have, if it is not the true one.
+	Configured int64
 
 	shape *Shape // nil: the calls and the provider are as above
 }

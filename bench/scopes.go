@@ -16,8 +16,8 @@ import (
 )
 
 // A Situation is a program that sends to more than one model, provider or tenant.
-// tripmeter gets one client for all of it and is told nothing. Each rival gets a
-// client for each crowd, told the crowd's own limits: more than its technique can
+// tripmeter gets one unconfigured client for all of it. Each rival gets a client for
+// each crowd, with the crowd's own limits: more than its technique can
 // do with one.
 type Situation struct {
 	Name   string
@@ -28,7 +28,7 @@ type Situation struct {
 // A Crowd are callers of one kind. Each sends one call after the other.
 type Crowd struct {
 	Name, Host, Model string
-	Limits            providertest.Limits // what a rival is told
+	Limits            providertest.Limits // what a rival is configured with
 	Callers           int
 	Words, Cap        int           // of the prompt, and of the answer in tokens, on average
 	Pause             time.Duration // between two calls of a caller
@@ -81,6 +81,13 @@ func Situations() []Situation {
 			{Name: "middle", Host: "box", Model: "m", Limits: third(large), Callers: 40, Words: 200, Cap: 200, Tenant: "middle"},
 			{Name: "heavy", Host: "box", Model: "m", Limits: third(large), Callers: 20, Words: 1000, Cap: 1000, Tenant: "heavy"},
 		}},
+		{"a hog beside two light tenants", map[string]providertest.Options{"box": {
+			Limits: large, Charge: providertest.Settle, Latency: took,
+		}}, []Crowd{
+			{Name: "hog", Host: "box", Model: "m", Limits: third(large), Callers: 60, Words: 400, Cap: 400, Tenant: "hog"},
+			{Name: "one", Host: "box", Model: "m", Limits: third(large), Callers: 5, Words: 400, Cap: 400, Pause: 8 * time.Second, Tenant: "one"},
+			{Name: "two", Host: "box", Model: "m", Limits: third(large), Callers: 5, Words: 400, Cap: 400, Pause: 8 * time.Second, Tenant: "two"},
+		}},
 	}
 }
 
@@ -132,7 +139,11 @@ func (s Situation) Play(p Policy, one bool) ([]Got, int64, error) {
 						waits[i] = append(waits[i], time.Since(asked))
 					}
 					mu.Unlock()
-					time.Sleep(max(c.Pause, time.Millisecond))
+					if pause := max(c.Pause, time.Millisecond); ok {
+						time.Sleep(pause)
+					} else {
+						time.Sleep(max(pause, time.Second)) // many are refused here at once, near the end
+					}
 				}
 			})
 		}

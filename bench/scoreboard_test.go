@@ -7,9 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
+
+var situations = flag.Bool("situations", false, "play the situations of many models, providers and tenants, and write their section of docs/scoreboard.md")
 
 var scoreboard = flag.Bool("scoreboard", false, "play the whole scoreboard and write docs/scoreboard.md and its plots")
 
@@ -24,17 +27,24 @@ func TestScoreboard(t *testing.T) {
 		scenarios, seeds = scenarios[4:5], 1
 		scenarios[0].N = 60
 	}
-	rows := make([]Row, len(scenarios)*len(Policies))
+	n := 0
+	for _, s := range scenarios {
+		n += len(policies(s.Load))
+	}
+	rows := make([]Row, n)
+	n = 0
 	t.Run("play", func(t *testing.T) {
-		for i, s := range scenarios {
-			for j, p := range Policies {
+		for _, s := range scenarios {
+			for _, p := range policies(s.Load) {
+				at := n
+				n++
 				t.Run(fmt.Sprintf("%s/%s/%v/%s", s.provider, s.rule, s.Load, p.Name), func(t *testing.T) {
 					t.Parallel()
 					var rs []Result
 					for seed := range seeds {
 						rs = append(rs, bubble(t, s.Scenario, p, uint64(seed)))
 					}
-					rows[i*len(Policies)+j] = row(s, p.Name, rs)
+					rows[at] = row(s, p.Name, rs)
 				})
 			}
 		}
@@ -44,6 +54,11 @@ func TestScoreboard(t *testing.T) {
 	}
 	var md, quota, waits bytes.Buffer
 	writeBoard(&md, rows)
+	if *scoreboard {
+		writeSituations(&md, playSituations(t, true))
+	} else {
+		writeSituations(&md, nil)
+	}
 	for _, err := range []error{quotaPlot(&quota, rows), waitPlot(&waits, rows)} {
 		if err != nil {
 			t.Fatal(err)
@@ -62,6 +77,64 @@ func TestScoreboard(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(docs, name), b.Bytes(), 0o666); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestScoreboardOfSituations writes the last section of the scoreboard alone.
+func TestScoreboardOfSituations(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "scoreboard.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, section, found := strings.Cut(string(page), situationsHead)
+	if !found || strings.Contains(section, "\n## ") {
+		t.Fatalf("docs/scoreboard.md does not end with %q", situationsHead)
+	}
+	if !*situations {
+		return
+	}
+	md := bytes.NewBufferString(rest)
+	writeSituations(md, playSituations(t, true))
+	if err := os.WriteFile(filepath.Join(docs, "scoreboard.md"), md.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const situationsHead = "\n## Several models, providers and tenants\n"
+
+// writeSituations is the last section of the scoreboard.
+func writeSituations(md *bytes.Buffer, rows []situationRow) {
+	md.WriteString(situationsHead + `
+Five minutes of a program that sends to more than one model, provider or tenant. One
+client of tripmeter serves all of it unconfigured, but for the name of the
+tenant in the context. Each rival has what its technique allows: a client for each
+crowd, with the limits of that crowd, or its share of what tenants have in common.
+
+- **answers, and tokens a minute**: of each crowd.
+- **p99 s**: the wait of each crowd's calls, from their arrival to the end of the answer.
+
+| situation | policy | answers | tokens a minute | 429s | p99 s |
+| --- | --- | --- | --- | ---: | --- |
+`)
+	last := ""
+	for _, r := range rows {
+		name := r.situation.Name
+		if name == last {
+			name = ""
+		} else {
+			last = name
+		}
+		list := func(f func(i int) string) string {
+			var all []string
+			for i, c := range r.situation.Crowds {
+				all = append(all, c.Name+" "+f(i))
+			}
+			return strings.Join(all, ", ")
+		}
+		fmt.Fprintf(md, "| %s | %s | %s | %s | %d | %s |\n", name, r.policy,
+			list(func(i int) string { return fmt.Sprint(r.got[i].Answers) }),
+			list(func(i int) string { return fmt.Sprint(r.got[i].Tokens / 5) }), r.refused,
+			list(func(i int) string { return fmt.Sprintf("%.1f", r.got[i].P99.Seconds()) }))
 	}
 }
 
@@ -90,7 +163,7 @@ served.
 tripmeter has the profile of the provider: its charge rule, its prompt count
 (a quarter of the characters, as in the provider's own estimate), a burst a
 second shorter than a bucket holds, and the window profile (95 %% of the limit,
-from nothing) where minutes are counted. **tripmeter, told nothing** has no limit
+from nothing) where minutes are counted. **tripmeter, unconfigured** has no limit
 and no profile: it reads headers and assumes that what a call reserves is
 settled.
 
@@ -132,7 +205,7 @@ more of the slices with hundreds of refusals for each hundred calls.
 		case Tenants:
 			fmt.Fprintf(md, "\nThe hog has ten of twelve calls. All share one budget and one line; the wait of\nthe small ones is their whole wait, from their own arrival.\n")
 		case Processes:
-			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the one that is told\nnothing learns the whole limit from headers in each process.\n")
+			fmt.Fprintf(md, "\nEach of the four is configured with a quarter of the limits; the unconfigured\none learns the whole limit from headers in each process. Those with one budget have the whole limits\nbetween them: the ledger of package limit stands in for the store, 1 ms away.\n")
 		}
 		table(md, rows, l)
 	}

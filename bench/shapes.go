@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type Shape struct {
 	Day      string               // on which it is played, as "2025-10-01"; empty is any
 	Load     Load
 	N        int // calls
+	Models   int // that the calls go to in turn; 0 is one
 	Bars     Bars
 
 	// Missed says why a row is not held to its bars: it does not meet them yet.
@@ -121,6 +123,9 @@ func (s Shape) calls(seed uint64) []Call {
 	cs := make([]Call, s.N)
 	for i := range cs {
 		cs[i].Prompt, cs[i].Cap = spread(r, 50, 8000), shapeCap
+		if s.Models > 0 {
+			cs[i].Model = fmt.Sprint("box-", i%s.Models)
+		}
 		cs[i].Body = s.body(i, cs[i])
 	}
 	drain, at := s.drain(cs), 0.0
@@ -166,13 +171,25 @@ func (s Shape) scenario() Scenario {
 	return Scenario{Name: s.Name, Load: s.Load, N: s.N, shape: &s}
 }
 
-// Told is tripmeter with the limits and the shape's profile.
-func (s Shape) Told() Policy {
+// Configured is tripmeter with the limits and the shape's profile.
+func (s Shape) Configured() Policy {
 	return tripmeter("limits and profile", func(o *transport.Options, _ Knows) { o.Provider = s.profile() })
 }
 
 // Learning is tripmeter with neither.
 func (s Shape) Learning() Policy { return Unconfigured }
+
+// Bare is tripmeter as it is without a word of configuration, with its own number
+// of attempts.
+var Bare = Policy{"nothing set", func(base http.RoundTripper, _ Knows) (http.RoundTripper, error) {
+	return transport.New(transport.Options{Base: base})
+}}
+
+// Whole is tripmeter with the whole limits in each process, and nothing else.
+var Whole = Policy{"whole limits", func(base http.RoundTripper, k Knows) (http.RoundTripper, error) {
+	l := k.Limits
+	return transport.New(transport.Options{Base: base, RPM: l.RPM, TPM: l.TPM, InputTPM: l.InputTPM, OutputTPM: l.OutputTPM})
+}}
 
 func (s Shape) profile() profile.Profile {
 	if s.Profile == "" {

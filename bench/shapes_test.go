@@ -3,6 +3,7 @@ package bench
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,8 +90,8 @@ func TestShapes(t *testing.T) {
 		seeds = 10
 	}
 	for _, s := range laws {
-		for i, p := range []Policy{s.Told(), s.Learning()} {
-			t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, [...]string{"told", "nothing configured"}[i]), func(t *testing.T) {
+		for i, p := range []Policy{s.Configured(), s.Learning()} {
+			t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, [...]string{"configured", "unconfigured"}[i]), func(t *testing.T) {
 				t.Parallel()
 				r := Row{}
 				var rs []Result
@@ -105,5 +106,92 @@ func TestShapes(t *testing.T) {
 					1000*r.Refused, Quantile(r.Waits, .5).Seconds(), Quantile(r.Waits, .99).Seconds(), r.Failed)
 			})
 		}
+	}
+}
+
+// starts are the shapes of a cold start, of a provider without headers, and of
+// processes that do not know each other, as they are without configuration or with
+// the limits alone.
+var starts = []struct {
+	Shape
+	policy Policy
+}{
+	{Shape{Name: "bucket of 10 s", Provider: tenSeconds, Load: AtOnce, N: 200, Bars: Bars{OfIdeal: .97, Refused: 10}}, Bare},
+	{Shape{Name: "bucket of 10 s", Provider: tenSeconds, Load: AtOnce, N: 200, Bars: Bars{OfIdeal: .97, Refused: 10}}, Whole},
+	{Shape{Name: "bucket of 10 s, no headers", Provider: headerless(tenSeconds), Load: Overload, N: 2000, Bars: Bars{OfIdeal: .9, Refused: 100}}, Bare},
+	{Shape{Name: "bucket of a minute, no headers", Provider: headerless(fullBucket), Load: Overload, N: 2000, Bars: Bars{OfIdeal: .9, Refused: 100}}, Bare},
+	{Shape{Name: "fixed minute, no headers", Provider: headerless(fixedReserve), Load: Overload, N: 2000, Bars: Bars{OfIdeal: .9, Refused: 100}}, Bare},
+	{Shape{Name: "sliding minute, no headers", Provider: headerless(slidingReserve), Load: Overload, N: 2000, Bars: Bars{OfIdeal: .9, Refused: 100}}, Bare},
+	{Shape{Name: "bucket of 10 s", Provider: tenSeconds, Load: Processes, N: 2000, Bars: Bars{Refused: 60, P99: 200 * time.Second}}, Whole},
+	{Shape{Name: "bucket of a minute", Provider: fullBucket, Load: Processes, N: 2000, Bars: Bars{Refused: 60, P99: 200 * time.Second}}, Whole},
+	{Shape{Name: "fixed minute, reserve", Provider: fixedReserve, Load: Processes, N: 2000, Bars: Bars{Refused: 60, P99: 200 * time.Second}}, Whole},
+	{Shape{Name: "sliding minute, reserve", Provider: slidingReserve, Load: Processes, N: 2000, Bars: Bars{Refused: 60, P99: 200 * time.Second}}, Whole},
+}
+
+var tenSeconds = providertest.Options{Algorithm: providertest.Bucket, Capacity: 10 * time.Second, Charge: providertest.Settle}
+
+func headerless(o providertest.Options) providertest.Options {
+	o.Dialect = providertest.NoHeaders
+	return o
+}
+
+// TestStarts plays starts and holds them to their bars.
+func TestStarts(t *testing.T) {
+	seeds := 1
+	if *shapesOnly {
+		seeds = 10
+	}
+	for _, s := range starts {
+		t.Run(fmt.Sprintf("%s, %v, %s", s.Name, s.Load, s.policy.Name), func(t *testing.T) {
+			t.Parallel()
+			var rs []Result
+			for seed := range seeds {
+				rs = append(rs, bubble(t, s.scenario(), s.policy, uint64(seed)))
+			}
+			r := row(boardScenario{Scenario: s.scenario()}, s.policy.Name, rs)
+			if err := s.Bars.judge(r); err != nil {
+				t.Error(err)
+			}
+			t.Logf("| %s | %v | %s | %.1f | %.1f | %.2f | %.1f | %.1f | %d |", s.Name, s.Load, s.policy.Name, 100*r.OfIdeal, 100*r.Used,
+				1000*r.Refused, Quantile(r.Waits, .5).Seconds(), Quantile(r.Waits, .99).Seconds(), r.Failed)
+		})
+	}
+}
+
+// TestOneModelOverloaded lets one model of four answer 529 for a minute. The others
+// share its limits, and must not feel it.
+func TestOneModelOverloaded(t *testing.T) {
+	seeds := 1
+	if *shapesOnly {
+		seeds = 10
+	}
+	for _, charged := range []bool{false, true} {
+		t.Run(fmt.Sprintf("charged %v", charged), func(t *testing.T) {
+			t.Parallel()
+			step := providertest.Step{Kind: providertest.Reject, Status: 529, Body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`}
+			if charged {
+				step = providertest.Step{Kind: providertest.Overloaded}
+			}
+			s := Shape{Name: "one model of four overloaded", Provider: fullBucket, Load: Overload, N: 2000, Models: 4}
+			var well, sick []time.Duration
+			var ofIdeal float64
+			failed, wellFailed := 0, 0
+			for seed := range seeds {
+				s.Provider.Outages = nil
+				well = append(well, bubble(t, s.scenario(), Whole, uint64(seed)).Waits...)
+				s.Provider.Outages = []providertest.Outage{{Model: "box-0", From: time.Minute, For: time.Minute, Step: step}}
+				r := bubble(t, s.scenario(), Whole, uint64(seed))
+				sick = append(sick, r.Well...)
+				ofIdeal += r.OfIdeal() / float64(seeds)
+				failed, wellFailed = failed+r.Failed, wellFailed+r.WellFailed
+			}
+			slices.Sort(well)
+			slices.Sort(sick)
+			more := Quantile(sick, .99) - Quantile(well, .99)
+			t.Logf("%.1f %% of ideal, p99 of the others %v more, %d failed, of the others %d", 100*ofIdeal, more, failed, wellFailed)
+			if ofIdeal < .985 || more > 4*time.Second || wellFailed > 0 {
+				t.Error("the bars are 98.5 %, 4 s and 0")
+			}
+		})
 	}
 }

@@ -82,9 +82,11 @@ type Budget struct {
 	seeds      [2]maphash.Seed
 	root       *Scope
 	tenants    tenants
-	setting    sync.Mutex // held for a whole SetLimit; before mu
+	beside     *limit.Limiter // of allowances, where the ledger cannot keep them; or nil
+	setting    sync.Mutex     // held for a whole SetLimit; before mu
 
-	last atomic.Pointer[found] // that was asked for last
+	last     atomic.Pointer[found] // that was asked for last
+	attempts atomic.Uint64         // that have left
 
 	mu sync.RWMutex // guards below; never held while the ledger is called
 	// changed counts SetModels.
@@ -145,6 +147,13 @@ func New(o Options) (*Budget, error) {
 			return nil, err
 		}
 		b.ledger = l
+	}
+	if _, ok := b.ledger.(*limit.Limiter); !b.own && (!ok || o.Tenants != nil) {
+		l, err := limit.New(limit.Options{Open: b.openBeside})
+		if err != nil {
+			return nil, err
+		}
+		b.beside = l
 	}
 	b.root = b.newScope("", "")
 	if !b.own {
@@ -209,6 +218,10 @@ func (b *Budget) find(k key, a *Address) *found {
 	}
 	if m == nil {
 		m = new(Model)
+	}
+	if t := together(&b.profile, a.Model); t != "" {
+		add(b.togetherName(account, t), nil, limit.ScopeOptions{})
+		p.inner.shared.Store(true)
 	}
 	if a.Model != "" {
 		outer := p.inner
@@ -290,19 +303,23 @@ func (b *Budget) open(name string) (limit.ScopeOptions, []limit.Limit) {
 // Snapshot is the state of the budget now, for people and metrics: what all share,
 // and in it the accounts and models that are in use.
 func (b *Budget) Snapshot() limit.Snapshot {
-	now, snap := time.Now(), b.ledger.Snapshot()
+	snap := b.ledger.Snapshot()
+	allowed := map[string][]limit.LimitState{}
+	if b.beside != nil {
+		for _, one := range b.beside.Snapshot().Scopes {
+			allowed[one.Scope] = one.Limits
+		}
+	}
 	b.root.complete(&snap)
 	for i := range snap.Scopes {
 		one := &snap.Scopes[i]
 		b.mu.RLock()
-		s, t := b.scopes[one.Scope], b.tenants.set[one.Scope]
+		s := b.scopes[one.Scope]
 		b.mu.RUnlock()
-		switch {
-		case s != nil:
+		if s != nil {
 			s.complete(one)
-		case t != nil:
-			t.complete(now, one)
 		}
+		one.Limits = append(one.Limits, allowed[one.Scope]...)
 	}
 	return snap
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -35,19 +36,22 @@ type Call struct {
 	price   Price
 	cost    limit.Cost
 	who     Who
-	share   share             // of the tenant's month
+	spend   spend             // of the tenant's day and month
 	holds   bool              // an attempt holds open
 	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
 
 	// The attempt on the wire, or the last one.
 	sent       time.Time
+	number     uint64     // of all attempts of the budget
 	arrival    limit.Cost // what the provider charged it on arrival, as far as it was entered
 	marks      marks
 	sums       predictions   // of the charge rules, when it left
 	named      bool          // its header named a wait, and everybody waits for it
 	wait       time.Duration // that wait
 	noRequests bool          // its header left no request
+	heard      time.Time     // when its header came
+	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -96,6 +100,9 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	c.scope.touch()
 	c.path.account.touch()
 	c.path.ask(now, c.cost)
+	if c.price.prompt {
+		c.path.begin()
+	}
 	return c.admit(ctx, now, false)
 }
 
@@ -103,20 +110,24 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 // others if the scope has refused again and again. A call that is refused whatever
 // else is answered would else go first after each pause, and bring the next one.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
-	return c.admit(ctx, now, !c.scope.inStreak())
+	return c.admit(ctx, now, !c.blamed().inStreak())
 }
 
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {
 	c.cost = c.path.fit(c.cost, c.price.stated)
-	if err := c.takeShare(now); err != nil {
-		var e *limit.Error
-		errors.As(err, &e)
-		return limit.Forecast{Wait: e.Wait, Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: err}
+	c.plan()
+	if b := c.path.budget.beside; b != nil && c.spend.paid {
+		f := b.Forecast(c.asksBeside())
+		for c.cutSpend(f.Err) {
+			f = b.Forecast(c.asksBeside())
+		}
+		if f.Err != nil {
+			return f
+		}
 	}
-	c.share.settle(0, 0, 0)
 	f := c.scope.ledger.Forecast(c.asks(false))
-	for c.cutGuess(f.Err) {
+	for c.cutGuess(f.Err) || c.cutSpend(f.Err) {
 		f = c.scope.ledger.Forecast(c.asks(false))
 	}
 	return f
@@ -138,22 +149,36 @@ func (c *Call) For(w Who) { c.who = w }
 func (c *Call) asks(first bool) limit.Ask {
 	return limit.Ask{
 		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
-		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first,
+		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first, Spend: c.spend.asked(),
 	}
 }
 
-// admit takes what an attempt costs: from the tenant's month, and then from the
-// ledger, or from neither.
+// asksBeside is what the call asks of the limiter beside a foreign ledger.
+func (c *Call) asksBeside() limit.Ask {
+	return limit.Ask{Tenant: c.who.Tenant, Spend: c.spend.asked()}
+}
+
+// admit takes what an attempt costs, of the tenant's day and month too: all in one
+// decision of the ledger, or nothing. What a foreign ledger does not know of is taken
+// before, and given back if it refuses.
 func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
-	if err := c.takeShare(now); err != nil {
-		return err
+	c.plan()
+	if b := c.path.budget.beside; b != nil && c.spend.paid {
+		r, err := b.TryAdmit(c.asksBeside())
+		for c.cutSpend(err) {
+			r, err = b.TryAdmit(c.asksBeside())
+		}
+		if err != nil {
+			return err
+		}
+		c.spend.beside = r
 	}
 	r, err := c.ask(ctx, first)
-	for c.cutGuess(err) {
+	for c.cutGuess(err) || c.cutSpend(err) {
 		r, err = c.ask(ctx, first)
 	}
 	if err != nil {
-		c.share.settle(0, 0, 0)
+		c.spend.beside.Return()
 		return err
 	}
 	c.take(r)
@@ -161,10 +186,16 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 }
 
 func (c *Call) ask(ctx context.Context, first bool) (limit.Reservation, error) {
-	if a := c.asks(first); c.who.Fast {
-		return c.scope.ledger.TryAdmit(a)
-	} else {
+	a := c.asks(first)
+	if !c.who.Fast {
 		return c.scope.ledger.Admit(ctx, a)
+	}
+	for {
+		r, err := c.scope.ledger.TryAdmit(a)
+		var e *limit.Error
+		if err == nil || !errors.As(err, &e) || e.Dimension != "in-flight" || e.Scope != c.scope.name || !c.scope.another() {
+			return r, err
+		}
 	}
 }
 
@@ -200,19 +231,6 @@ func (c *Call) cut(cost limit.Cost) {
 	}
 }
 
-// takeShare takes what the call may cost from its tenant's month.
-func (c *Call) takeShare(now time.Time) (err error) {
-	if c.who.Tenant == "" {
-		return nil
-	}
-	if t := c.path.budget.monthOfTenant(c.who.Tenant); t != nil {
-		p := &c.price
-		c.share, err = t.take(now, c.who.Tenant, p.model, limit.Cost{Input: p.input, Output: max(p.output, p.reserve)},
-			limit.Cost{Input: p.stated.Input, Output: p.reserveStated})
-	}
-	return err
-}
-
 func (c *Call) take(r limit.Reservation) {
 	c.holds, c.open = true, r
 	c.charged = plus(c.charged, c.cost)
@@ -222,6 +240,7 @@ func (c *Call) take(r limit.Reservation) {
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.number = c.path.budget.attempts.Add(1)
 	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
@@ -239,7 +258,8 @@ func (c *Call) Stay() {
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
 func (c *Call) Pass(now time.Time) {
-	c.path.admitted(now, c.sent)
+	c.path.admitted(now, c.sent, c.number)
+	c.path.answered(false)
 	c.open.Passed()
 }
 
@@ -248,6 +268,7 @@ func (c *Call) Pass(now time.Time) {
 // refuses the attempt for its rate; [Call.Refuse] must follow.
 func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
+	c.heard = now
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
@@ -268,7 +289,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
-		c.path.admitted(now, c.sent)
+		c.path.admitted(now, c.sent, c.number)
 		if c.price.rule.Charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
@@ -277,6 +298,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if refused {
 		m = nil // no evidence
 	}
+	defer c.path.answered(refused)
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
 		if !refused {
@@ -301,8 +323,12 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 // question asks whether what a token limit has left fits the charge rule.
 func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
+	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
 	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	if doubted {
+		s.note(noteCharge, strconv.Itoa(int(seen)+1))
+	}
 	if doubted && c.watch.Doubted(current, seen) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
@@ -317,6 +343,14 @@ func (c *Call) Pause(now time.Time, d time.Duration) {
 	c.watch.Paused(c.path.pause(now, d))
 }
 
+// blamed is the scope that the last refusal spoke of.
+func (c *Call) blamed() *Scope {
+	if c.refusedBy != nil {
+		return c.refusedBy
+	}
+	return c.scope
+}
+
 // Waiting reports whether the header of the last answer named a wait, so that
 // everybody waits already.
 func (c *Call) Waiting() bool { return c.named }
@@ -329,13 +363,19 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		l.Refused(c.open) // a ledger on paper counts them
 	}
 	if r.NotRate {
-		c.scope.failed(now)
+		c.path.failed(now)
 		c.End(Refused)
 		return
 	}
-	s := c.scope
-	more := s.patience(now, c.sent)
+	path := c.path.speaks(c.sent, &r)
+	s := path.inner
+	c.refusedBy = s
+	more := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
+	if s != c.scope && c.named { // the header held the model; the body says whom else
+		d = max(d, c.wait-now.Sub(c.heard))
+		c.named = false
+	}
 	switch {
 	case d > 0 && (!c.named || more > c.wait):
 		why := named(d)
@@ -345,11 +385,17 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 			why = "it refused for the rate"
 		}
 		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
-	case !c.named:
-		s.failed(now)
+	}
+	if !c.named {
+		c.path.failed(now) // a probe that was refused
 	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned, changes := c.path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	if concerned == nil {
+		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
+			concerned = path.learned()
+		}
+	}
 	defer c.tell(changes)
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
@@ -366,22 +412,25 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 // End ends an attempt as the table of endings says. It does nothing if no
 // attempt holds anything. [Call.Settle] is the end of an Answered one.
 func (c *Call) End(e Ending) {
-	if e == Unknown && !c.Between() {
-		c.scope.failed(time.Now())
+	if (e == Unknown || e == Overloaded) && !c.Between() {
+		c.path.failed(time.Now())
+	}
+	if e == Free && !c.Between() {
+		c.path.cleared(c.sent)
 	}
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
 		c.open.Keep()
-		c.share.keep()
+		c.spend.beside.Keep()
 		c.close(c.cost)
 	case back == c.cost:
 		c.open.Return()
-		c.share.settle(0, 0, 0)
+		c.spend.beside.Return()
 		c.close(limit.Cost{})
 	default:
-		c.share.settle(c.cost.Input-back.Input, 0, c.cost.Output-back.Output)
-		c.settle(c.cost.Input-back.Input, c.cost.Output-back.Output)
+		input, output := c.cost.Input-back.Input, c.cost.Output-back.Output
+		c.settle(input, output, c.spend.spends(input, 0, output))
 		if c.arrival != (limit.Cost{}) && back.Input|back.Output != 0 {
 			c.becomes(c.sent, limit.Cost{Requests: c.arrival.Requests})
 		}
@@ -399,14 +448,14 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	if c.Between() {
 		return
 	}
+	c.path.cleared(c.sent)
 	s := c.scope
 	price := c.price
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
 		price = price.under(learned(price.rule, estimate.Charge(seen-1)))
 	}
 	input, output := price.Actual(r, price.rule)
-	c.shareUsed(r, input, output)
-	c.settle(input, output)
+	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
 		c.watch.LimitChanged(ch.old, ch.new)
@@ -418,28 +467,16 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 }
 
-// shareUsed corrects what the call took of its tenant's month to what was used,
-// whatever the provider charges against its limits. A count that is not known is
-// as it was charged.
-func (c *Call) shareUsed(r *usage.Result, input, output int64) {
-	if c.share.of == nil {
-		return
-	}
-	u := used(r)
-	if u.Input < 0 {
-		u.Input = input
-	}
-	if u.Output < 0 || !r.Complete {
-		u.Output = max(u.Output, output)
-	}
-	c.share.settle(u.Input, u.Cached, u.Output)
-}
-
 // settle ends the reservation with the tokens that it really cost. Its request
 // stays counted.
-func (c *Call) settle(input, output int64) {
+func (c *Call) settle(input, output int64, spent limit.Spend) {
 	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
-	c.open.Settle(actual)
+	if c.spend.paid {
+		c.open.SettleSpent(actual, spent)
+		c.spend.beside.SettleSpent(actual, spent)
+	} else {
+		c.open.Settle(actual)
+	}
 	c.close(actual)
 }
 

@@ -21,7 +21,8 @@ type dimension struct {
 	silent     int         // answers since then that did not
 	cut        cut
 	law        lawful
-	used       recent // of it, by this budget
+	used       recent    // of it, by this budget
+	guessed    time.Time // when a refusal taught it; zero: it was not
 
 	// refused is when an attempt was refused last that left after the wait of
 	// the refusal before; zero: not yet.

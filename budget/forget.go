@@ -27,7 +27,7 @@ func (s *Scope) silence(now, sent time.Time) (changes []change) {
 	defer s.mu.Unlock()
 	for i := 0; i < len(s.dims); i++ {
 		d := s.dims[i]
-		if d.said == 0 || d.copied || !d.named.Before(sent) {
+		if d.said == 0 || d.copied || !d.guessed.IsZero() || !d.named.Before(sent) {
 			d.silent = 0
 			continue
 		}

@@ -24,15 +24,28 @@ func (s *Scope) pause(now time.Time, d time.Duration, why string) limit.Pause {
 
 func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 	p.By = s.by()
-	if p.For > s.maxPause {
+	if p.For > s.maxPause && (p.ProbeAfter == 0 || p.ProbeAfter > s.maxPause) {
 		p.ProbeAfter = s.maxPause
+	}
+	if p.ProbeAfter > 0 && p.ProbeAfter < p.For {
 		s.mu.Lock()
+		s.some.Store(true) // an answer ends it
+		s.asked = now
 		if until := now.Add(p.For); until.After(s.probing) {
 			s.probing = until
 		}
 		s.mu.Unlock()
 	}
+	closed := p.For
+	if p.ProbeAfter > 0 {
+		closed = min(closed, p.ProbeAfter)
+	}
+	s.mu.Lock()
+	s.some.Store(true)
+	s.gate.shut(now, closed)
+	s.mu.Unlock()
 	s.ledger.PauseScope(s.name, p)
+	p.Scope = s.name
 	return p
 }
 
@@ -52,9 +65,9 @@ func named(d time.Duration) string {
 	return fmt.Sprintf("it named a wait of %v", d.Round(time.Millisecond))
 }
 
-// failed notes that an attempt ended without an answer that would end a pause. If
-// it was a probe, the next one goes soon: the limiter alone would wait MaxPause
-// again.
+// failed notes that an attempt ended without an answer that would end a pause, also if
+// it said that the provider has no capacity. If it was a probe, the next one goes
+// soon: the limiter alone would wait MaxPause again, or take it for an answer.
 func (s *Scope) failed(now time.Time) {
 	s.mu.Lock()
 	long := now.Before(s.probing)
@@ -64,15 +77,26 @@ func (s *Scope) failed(now time.Time) {
 	}
 }
 
+// cleared notes that an attempt which left at sent was answered: it has ended a pause
+// that lets probes go.
+func (s *Scope) cleared(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sent.After(s.asked) {
+		s.probing = time.Time{}
+	}
+}
+
 // resume ends the pause of the scope, and forgets what led to it.
 func (s *Scope) resume() {
 	s.mu.Lock()
-	s.streak, s.overload, s.probing = streak{}, overload{}, time.Time{}
+	s.streak, s.overload, s.usedUp, s.probing = streak{}, overload{}, allowances{}, time.Time{}
+	s.gate.lift()
 	s.mu.Unlock()
 	s.ledger.ResumeScope(s.name)
 }
 
-// Resume ends every pause now, whoever asked for it. It is the way out if a
+// Resume ends every pause now. It is the way out if a
 // provider named a wait that it does not mean.
 func (b *Budget) Resume() {
 	b.mu.RLock()

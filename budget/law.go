@@ -93,11 +93,11 @@ func (d *dimension) learns(s *Scope) bool {
 	return s.meters() && !d.unsteady() && d.configured.Burst == 0 && s.burst == 0 && w >= 10*time.Second && w <= time.Minute
 }
 
-// meters reports whether the ledger keeps a guard and counts by windows. A store
-// has buckets only: a full one without its guard would go out at once.
+// meters reports whether the ledger keeps a guard and counts by windows. Without
+// them a full bucket would go out at once.
 func (s *Scope) meters() bool {
-	_, ok := s.ledger.(*limit.Limiter)
-	return ok
+	m := limit.MetersOf(s.ledger)
+	return m.Windows && m.Guards
 }
 
 // unsteady reports whether balances of d are read at another instant than the
@@ -288,9 +288,10 @@ type mark struct {
 	m law.Mark
 }
 
-// marks are those of an attempt; few limits have a law.
+// marks are those of an attempt: mostly one of requests and one of tokens. Room for three
+// was half of what a call took from the heap.
 type marks struct {
-	few  [3]mark
+	few  [2]mark
 	more []mark
 	n    int
 }

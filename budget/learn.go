@@ -47,7 +47,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 	d.heard(now)
 	ceiling := d.ceiling()
 	if q.Limit.OK && q.Limit.N > 0 {
-		d.said = min(q.Limit.N, limit.MaxUnits)
+		d.nameLimit(q)
 	}
 	if q.Remaining.OK && q.Remaining.N <= d.most() && q.Remaining.N >= -d.most() {
 		if n := q.Remaining.N + part(u, own); n > d.shown {

@@ -47,6 +47,7 @@ func (c *Call) Overloaded(now time.Time, wait time.Duration, named bool) {
 		if wait <= 0 {
 			wait = shortRest
 		}
+		s.takeBack(c.number)
 		wait = s.overload.rest(now, wait)
 		s.some.Store(true) // an answer ends the row
 		s.mu.Unlock()

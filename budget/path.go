@@ -49,6 +49,9 @@ func (p *Path) Adopt(now time.Time, pr profile.Profile) (first bool) {
 		s.Adopt(now, pr)
 	}
 	p.adopted.Store(true)
+	if together(p.account.profile, p.key.model) != "" {
+		p.join()
+	}
 	return first
 }
 
@@ -92,6 +95,7 @@ func (p *Path) ask(now time.Time, c limit.Cost) {
 }
 
 func (p *Path) use(now time.Time, c limit.Cost) {
+	p.inner.tallies(now, c)
 	for _, s := range p.scopes {
 		if s.some.Load() {
 			s.use(now, c)
@@ -99,10 +103,16 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 	}
 }
 
-func (p *Path) admitted(now, sent time.Time) {
+func (p *Path) admitted(now, sent time.Time, number uint64) {
+	if a := p.account; a != p.inner {
+		if a.answered.Load() != p.inner {
+			a.answered.Store(p.inner)
+		}
+		a.answeredSent.Store(sent.UnixNano())
+	}
 	for _, s := range p.scopes {
 		if s.some.Load() {
-			s.admitted(now, sent)
+			s.admitted(now, sent, number)
 		}
 	}
 }
@@ -207,6 +217,25 @@ func (p *Path) pause(now time.Time, d time.Duration) limit.Pause {
 		}
 	}
 	return held
+}
+
+// failed is [Scope.failed] for every scope of the path.
+func (p *Path) failed(now time.Time) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.failed(now)
+		}
+	}
+}
+
+// cleared notes for every scope of the path that an attempt which left at sent has ended
+// the pauses that let probes go.
+func (p *Path) cleared(sent time.Time) {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.cleared(sent)
+		}
+	}
 }
 
 // silence notes for every scope of the path that a model has answered; see

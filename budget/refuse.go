@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -19,6 +20,12 @@ type Refusal struct {
 	// "input", "output", or "" if that is not known.
 	Dimension string
 
+	// Scope is what it speaks of: "account", "model", or "" if that is not known,
+	// which is the model. ScopeSure is unset where only a mention of the account says
+	// so.
+	Scope     string
+	ScopeSure bool
+
 	// NotRate is set if the refusal has nothing to do with the balance: no
 	// credit on the account, a request too large, the provider's own overload.
 	// Then it drains nothing.
@@ -32,11 +39,12 @@ type drained struct {
 	young bool // it came after the refused attempt, which gives nothing back to it
 }
 
-// patience counts the refusal of an attempt that left at sent, and returns how
+// patience counts the refusal of the attempt of that number, which left at sent, and returns how
 // long everybody waits at least.
-func (s *Scope) patience(now, sent time.Time) time.Duration {
+func (s *Scope) patience(now, sent time.Time, number uint64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.takeBack(number)
 	s.some.Store(true) // an answer ends the streak
 	return s.streak.refused(now, sent)
 }
@@ -64,6 +72,9 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 	}
 	if concerned != nil || wait == 0 {
 		return concerned, changes
+	}
+	if p.inner == p.account && len(p.inner.limits()) == 0 {
+		return p.below(), changes
 	}
 	p.inner.mu.Lock()
 	defer p.inner.mu.Unlock()
@@ -100,9 +111,12 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		old := d.limit
 		lawful := d.doubted(now, m.of(d), true)
 		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
+			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))
+			s.note(noteCut+d.limit.Name, d.cut.String())
 			if d.limit.Unit != limit.Requests && s.charge.Load() > 0 && s.doubt.struck(now) {
 				s.charge.Store(0)
+				s.note(noteCharge, strconv.Itoa(noCharge))
 			}
 		}
 		s.apply(d, now)

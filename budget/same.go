@@ -91,27 +91,6 @@ func (p *Path) sameLimit(u limit.Unit, window time.Duration, n int64) *Scope {
 	}
 	s.shared.Store(true)
 	s.Adopt(time.Now(), *p.account.profile)
-	q := &Path{budget: b, key: p.key, host: p.host, account: p.account, inner: p.inner}
-	add := func(of *Scope) {
-		q.scopes = append(q.scopes, of)
-		if of != b.root {
-			q.names = append(q.names, of.name)
-		}
-	}
-	for _, of := range p.scopes {
-		if of == p.inner {
-			add(s)
-		}
-		if len(of.name) < len(kind) || of.name[:len(kind)] != kind {
-			add(of)
-		}
-	}
-	q.adopted.Store(true)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f := b.paths[p.key]; f != nil && f.path == p {
-		b.paths[p.key] = &found{p.key, q}
-		p.replaced.Store(true)
-	}
+	p.insert(s, kind)
 	return s
 }

@@ -33,6 +33,8 @@ type Scope struct {
 	busy    atomic.Bool // a call used it lately
 	gone    atomic.Bool // the budget dropped it
 	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
+	opened  atomic.Bool // its opening is over
+	taught  atomic.Bool // it has or had a limit: nothing is tallied for a guess
 	inForce atomic.Pointer[[]limit.Limit]
 
 	adopt   sync.Once
@@ -41,7 +43,13 @@ type Scope struct {
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
 	ruled   atomic.Bool      // balances have shown the charge rule
 
-	doubt doubt
+	doubt  doubt
+	others shared // guarded by mu
+
+	// Of an account: who was answered last, and when that attempt left, in
+	// nanoseconds since 1970.
+	answered     atomic.Pointer[Scope]
+	answeredSent atomic.Int64
 
 	mu         sync.Mutex // guards below
 	kinds      []kind     // of limits, and what they speak of
@@ -54,8 +62,15 @@ type Scope struct {
 	rest       time.Time // when the last drain opens or opened
 	unused     []quota   // that are no counters
 	streak     streak
+	blames     blames
 	overload   overload
+	opening    opening
+	tally      *tally    // nil until something was used, and where limits are known
+	usedUp     allowances
 	probing    time.Time // until then a pause may be in force that has probes
+	asked      time.Time // when it began, or was renewed
+	ended      rows      // by the last answer that ended one
+	gate       gate
 }
 
 // Adopt gives the scope the profile of its provider. The first profile counts;
@@ -252,6 +267,7 @@ func (s *Scope) limits() []limit.Limit {
 // holds s.mu.
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
+	s.heed(now)
 	if !d.law.until.IsZero() && !now.Before(d.law.until) {
 		s.study(d, now) // another day
 	}
@@ -389,14 +405,42 @@ func (s *Scope) use(now time.Time, c limit.Cost) {
 
 // admitted notes that the attempt that left at sent was not refused. It ends the
 // streak, and cut rates grow back.
-func (s *Scope) admitted(now, sent time.Time) {
+func (s *Scope) admitted(now, sent time.Time, number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended = rows{number, s.streak.n, s.usedUp.probes, s.overload.row}
 	s.streak.admitted(sent)
+	s.blames = blames{}
 	s.overload.answered(sent)
-	for _, d := range s.dims {
-		if d.cut.active() {
+	s.usedUp.answered(sent)
+	for i := 0; i < len(s.dims); i++ {
+		d := s.dims[i]
+		if d.grow(now) {
+			s.drop(i)
+			i--
+		} else if d.cut.active() {
 			s.apply(d, now)
 		}
 	}
+}
+
+// rows are the refusals in a row that the header of an answer has ended. The body of
+// that answer may turn out to be a refusal: then the rows go on.
+type rows struct {
+	by               uint64 // the number of the attempt
+	refusals, probes int
+	overloaded       bool
+}
+
+// takeBack makes the rows go on that the attempt of that number has ended. The caller
+// holds s.mu.
+func (s *Scope) takeBack(number uint64) {
+	r := s.ended
+	if r.by != number || number == 0 {
+		return
+	}
+	s.ended = rows{}
+	s.streak.n = max(s.streak.n, r.refusals)
+	s.usedUp.probes = max(s.usedUp.probes, r.probes)
+	s.overload.row = s.overload.row || r.overloaded
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
 )
@@ -28,15 +27,25 @@ type Tenant struct {
 	// the provider.
 	Limits []limit.Limit
 
-	// MonthTokens and MonthMoney are what it may use in a calendar month, in UTC:
-	// tokens, and millionths of the currency of Prices. 0 is any amount. A call
-	// that would go beyond is refused at once: nobody waits for weeks. What a call
-	// takes on arrival is its price, corrected when its usage is known; the part of
-	// it that is a guess takes no more than the month has left. The sums
-	// are in memory: a program that starts anew starts a new month.
-	MonthTokens, MonthMoney int64
+	// DayTokens, DayMoney, MonthTokens and MonthMoney are what it may use in a day
+	// and in a month: tokens, and millionths of the currency of Prices. 0 is any
+	// amount. A call that would go beyond is refused at once: nobody waits for weeks.
+	// What a call takes when it is admitted is its price, corrected when its usage is
+	// known. The part of it that is a guess takes no more than is left. The money of
+	// a call is rounded up to a millionth.
+	//
+	// They are part of the one decision about a call: see [limit.Allowances]. Only
+	// where Options.Ledger is set are they taken before the ledger is asked, and given
+	// back if it refuses. The sums are in memory: a program that starts anew starts a
+	// new day and a new month. They stay while a tenant is changed, and also when it
+	// is removed and set again.
+	DayTokens, DayMoney, MonthTokens, MonthMoney int64
 
-	// Prices say what MonthMoney buys. The first that fits a model counts. A model
+	// Rolling counts the last 24 hours and the last 30 days. Unset, it is the day and
+	// the month of the calendar, in UTC.
+	Rolling bool
+
+	// Prices say what DayMoney and MonthMoney buy. The first that fits a model counts. A model
 	// that none fits costs as much as the dearest of them, so that nobody spends
 	// without end on a model that was forgotten.
 	Prices []ModelPrice
@@ -123,14 +132,20 @@ func (t Tenant) checked(name string) (Tenant, error) {
 		most  int64
 	}{
 		{"Weight", int64(t.Weight), limit.MaxWeight}, {"MaxInFlight", int64(t.MaxInFlight), math.MaxInt64}, {"MaxQueue", int64(t.MaxQueue), 1 << 22},
+		{"DayTokens", t.DayTokens, math.MaxInt64}, {"DayMoney", t.DayMoney, math.MaxInt64},
 		{"MonthTokens", t.MonthTokens, math.MaxInt64}, {"MonthMoney", t.MonthMoney, math.MaxInt64},
 	} {
 		if f.value < 0 || f.value > f.most {
 			return t, fmt.Errorf("budget: tenant %q: %s is %d: it must be from 0 to %d", name, f.name, f.value, f.most)
 		}
 	}
-	if t.MonthMoney > 0 && len(t.Prices) == 0 {
-		return t, fmt.Errorf("budget: tenant %q: MonthMoney is set, and Prices are not: say what tokens cost", name)
+	for _, f := range [...]struct {
+		name  string
+		value int64
+	}{{"DayMoney", t.DayMoney}, {"MonthMoney", t.MonthMoney}} {
+		if f.value > 0 && len(t.Prices) == 0 {
+			return t, fmt.Errorf("budget: tenant %q: %s is set, and Prices are not: say what tokens cost", name, f.name)
+		}
 	}
 	for i, p := range t.Prices {
 		if p.Model == "" || min(p.Input, p.CachedInput, p.Output) < 0 || max(p.Input, p.CachedInput, p.Output) > 1e15 {
@@ -177,18 +192,11 @@ func (b *Budget) SetTenant(name string, t Tenant) error {
 	b.tenants.edit.Lock()
 	defer b.tenants.edit.Unlock()
 	b.mu.Lock()
-	s := b.tenants.set[scope]
 	old := b.tenantLocked(scope)
-	if s == nil {
-		s = new(tenant)
-		if b.tenants.set == nil {
-			b.tenants.set = map[string]*tenant{}
-		}
-		b.tenants.set[scope] = s
+	if b.tenants.set == nil {
+		b.tenants.set = map[string]*Tenant{}
 	}
-	s.mu.Lock()
-	s.Tenant = t
-	s.mu.Unlock()
+	b.tenants.set[scope] = &t
 	b.mu.Unlock()
 	return b.enforce(scope, old, t)
 }
@@ -202,6 +210,7 @@ func (b *Budget) RemoveTenant(name string) {
 	b.mu.Lock()
 	old := b.tenantLocked(scope)
 	delete(b.tenants.set, scope)
+	delete(b.tenants.known, scope)
 	now := b.tenantLocked(scope)
 	b.mu.Unlock()
 	b.enforce(scope, old, now)
@@ -209,8 +218,8 @@ func (b *Budget) RemoveTenant(name string) {
 
 // tenantLocked is what the tenant of a scope has. The caller holds b.mu.
 func (b *Budget) tenantLocked(scope string) Tenant {
-	if s := b.tenants.set[scope]; s != nil {
-		return s.Tenant
+	if t := b.tenants.set[scope]; t != nil {
+		return *t
 	}
 	return b.byDefault(scope)
 }
@@ -233,7 +242,12 @@ func (b *Budget) enforce(scope string, old, t Tenant) error {
 	if l, ok := b.ledger.(*limit.Limiter); ok && b.own {
 		return l.Reopen(scope)
 	}
-	if err := b.ledger.SetScope(scope, t.options()); err != nil {
+	if b.beside != nil {
+		if err := b.beside.Reopen(scope); err != nil {
+			return err
+		}
+	}
+	if err := b.ledger.SetScope(scope, b.options(&t)); err != nil {
 		return err
 	}
 	for _, l := range old.Limits {
@@ -249,184 +263,106 @@ func (b *Budget) enforce(scope string, old, t Tenant) error {
 	return nil
 }
 
-func (t *Tenant) options() limit.ScopeOptions {
-	return limit.ScopeOptions{Weight: t.Weight, MaxInFlight: t.MaxInFlight, MaxQueue: t.MaxQueue}
-}
-
-// tenants are those of a budget.
-type tenants struct {
-	def  func(name string) Tenant
-	edit sync.Mutex         // held for a whole SetTenant; before Budget.mu
-	set  map[string]*tenant // by scope; those that were set, and those with a month; guarded by Budget.mu
-}
-
-// tenant is a Tenant and its use of the month.
-type tenant struct {
-	mu sync.Mutex // guards below
-	Tenant
-	month         int // since year 0
-	tokens, money int64
-}
-
-// monthly reports whether t has allowances of a month.
-func (t *Tenant) monthly() bool { return t.MonthTokens > 0 || t.MonthMoney > 0 }
-
-// turn begins a new month, if now is in one.
-func (t *tenant) turn(now time.Time) {
-	if m := monthOf(now); m > t.month { // a clock that is set back begins nothing
-		t.month, t.tokens, t.money = m, 0, 0
+// options are those of a tenant's scope in the ledger.
+func (b *Budget) options(t *Tenant) limit.ScopeOptions {
+	o := limit.ScopeOptions{Weight: t.Weight, MaxInFlight: t.MaxInFlight, MaxQueue: t.MaxQueue}
+	if b.beside == nil {
+		o.Allowances = t.allowances()
 	}
+	return o
 }
 
-func monthOf(t time.Time) int {
-	y, m, _ := t.UTC().Date()
-	return y*12 + int(m) - 1
-}
+// pays reports whether the tenant has allowances.
+func (t *Tenant) pays() bool { return t.DayTokens|t.DayMoney|t.MonthTokens|t.MonthMoney != 0 }
 
-// nextMonth is when the month of now ends.
-func nextMonth(now time.Time) time.Time {
-	y, m, _ := now.UTC().Date()
-	return time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)
-}
-
-// A share is what a call holds of its tenant's month.
-type share struct {
-	of            *tenant
-	month         int
-	price         ModelPrice
-	tokens, money int64
-}
-
-// take takes what a call costs on arrival from the month. Only what the request
-// itself states can be too much: a guess is cut to what the month has left, and the
-// usage corrects it. A month that has nothing left refuses also a guess.
-func (t *tenant) take(now time.Time, scope, model string, cost, stated limit.Cost) (share, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.monthly() {
-		return share{}, nil
-	}
-	t.turn(now)
-	s := share{of: t, month: t.month, price: t.priceOf(model)}
-	costs := cost.Input > 0 || cost.Output > 0
-	if t.MonthTokens > 0 {
-		cost = cut1(cost, stated, limit.Tokens, max(0, t.MonthTokens-t.tokens))
-	}
-	if t.MonthMoney > 0 {
-		cost = s.price.cut(cost, stated, t.MonthMoney-t.money)
-	}
-	s.tokens, s.money = addSat(cost.Input, cost.Output), s.price.cost(cost.Input, 0, cost.Output)
-	for _, a := range [...]struct {
-		name             string
-		cost, used, most int64
-	}{{MonthTokens, s.tokens, t.tokens, t.MonthTokens}, {MonthMoney, s.money, t.money, t.MonthMoney}} {
-		left := a.most - a.used
-		if a.most == 0 || a.cost <= left && (left > 0 || !costs) {
-			continue
-		}
-		e := &limit.Error{Reason: limit.ErrWaitTooLong, Dimension: a.name, Scope: scope, Cost: a.cost, Capacity: max(0, left)}
-		if a.cost > a.most {
-			e.Reason, e.Capacity = limit.ErrTooLarge, a.most
-		} else {
-			e.Earliest = nextMonth(now)
-			e.Wait = e.Earliest.Sub(now)
-		}
-		return share{}, e
-	}
-	t.tokens = addSat(t.tokens, s.tokens)
-	t.money = addSat(t.money, s.money)
-	return s, nil
-}
-
-// settle corrects the share of a call to its cost. A month that is over stays as it
-// was.
-func (s *share) settle(input, cached, output int64) {
-	t := s.of
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.month == s.month {
-		t.tokens = addSat(t.tokens-s.tokens, addSat(input, output))
-		t.money = addSat(t.money-s.money, s.price.cost(input, cached, output))
-	}
-	s.of = nil
-}
-
-// keep leaves it as it is.
-func (s *share) keep() { s.of = nil }
-
-func addSat(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-// MonthTokens and MonthMoney are the names of a tenant's allowances of a month in
-// errors and snapshots.
-const (
-	MonthTokens = "tokens per month"
-	MonthMoney  = "money per month"
-)
-
-// monthOfTenant is the tenant of a scope, if it has allowances of a month.
-func (b *Budget) monthOfTenant(scope string) *tenant {
-	b.mu.RLock()
-	t := b.tenants.set[scope]
-	b.mu.RUnlock()
-	if t != nil || b.tenants.def == nil {
-		return t
-	}
-	def := b.byDefault(scope)
-	if !def.monthly() {
+// allowances are those of the tenant, nil if it has none.
+func (t *Tenant) allowances() *limit.Allowances {
+	if !t.pays() {
 		return nil
 	}
+	return &limit.Allowances{
+		DayTokens: t.DayTokens, DayMoney: t.DayMoney, MonthTokens: t.MonthTokens, MonthMoney: t.MonthMoney, Rolling: t.Rolling,
+	}
+}
+
+// tenants are those of a budget. A Tenant in them never changes.
+type tenants struct {
+	def   func(name string) Tenant
+	edit  sync.Mutex         // held for a whole SetTenant; before Budget.mu
+	set   map[string]*Tenant // by scope; guarded by Budget.mu
+	known map[string]*Tenant // some of those by default; guarded by Budget.mu
+}
+
+// maxKnown is how many tenants by default are kept, so that not every call asks for
+// its own anew.
+const maxKnown = 8192
+
+// MonthTokens and the others are the names of a tenant's allowances in errors and
+// snapshots.
+const (
+	DayTokens   = limit.DayTokens
+	DayMoney    = limit.DayMoney
+	MonthTokens = limit.MonthTokens
+	MonthMoney  = limit.MonthMoney
+)
+
+// payer is the tenant of a scope, nil if it has no allowances.
+func (b *Budget) payer(scope string) *Tenant {
+	b.mu.RLock()
+	t := b.tenants.set[scope]
+	if t == nil {
+		t = b.tenants.known[scope]
+	}
+	b.mu.RUnlock()
+	if t == nil && b.tenants.def != nil {
+		t = b.know(scope)
+	}
+	if t == nil || !t.pays() {
+		return nil
+	}
+	return t
+}
+
+// know keeps what a tenant has by default.
+func (b *Budget) know(scope string) *Tenant {
+	t := b.byDefault(scope)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if t := b.tenants.set[scope]; t != nil {
-		return t
+	if set := b.tenants.set[scope]; set != nil {
+		return set
 	}
-	if b.tenants.set == nil {
-		b.tenants.set = map[string]*tenant{}
+	if len(b.tenants.known) >= maxKnown {
+		clear(b.tenants.known)
 	}
-	t = &tenant{Tenant: def}
-	b.tenants.set[scope] = t
-	return t
+	if b.tenants.known == nil {
+		b.tenants.known = map[string]*Tenant{}
+	}
+	b.tenants.known[scope] = &t
+	return &t
 }
 
 // openTenant is what the ledger gives the scope of a tenant that it does not know.
 func (b *Budget) openTenant(scope string) (limit.ScopeOptions, []limit.Limit) {
-	b.mu.RLock()
-	s := b.tenants.set[scope]
-	b.mu.RUnlock()
-	var t Tenant
-	if s != nil {
-		s.mu.Lock()
-		t = s.Tenant
-		s.mu.Unlock()
-	} else {
-		t = b.byDefault(scope)
-	}
-	return t.options(), t.Limits
+	t := b.present(scope)
+	return b.options(&t), t.Limits
 }
 
-// complete adds the allowances of a month to the state of a tenant's scope.
-func (t *tenant) complete(now time.Time, snap *limit.Snapshot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.turn(now)
-	add := func(name string, u limit.Unit, most, used int64) {
-		if most == 0 {
-			return
-		}
-		begun := nextMonth(nextMonth(now).AddDate(0, -2, 0))
-		l := limit.Limit{Name: name, Unit: u, Rate: limit.Rate{N: most, Window: nextMonth(now).Sub(begun)}}
-		snap.Limits = append(snap.Limits, limit.LimitState{
-			Limit: l, Configured: l, Capacity: most, Credit: max(0, most-used), Debt: max(0, used-most),
-		})
+// openBeside is what the limiter beside a foreign ledger gives such a scope.
+func (b *Budget) openBeside(scope string) (limit.ScopeOptions, []limit.Limit) {
+	t := b.present(scope)
+	return limit.ScopeOptions{Allowances: t.allowances()}, nil
+}
+
+// present is what the tenant of a scope has now.
+func (b *Budget) present(scope string) Tenant {
+	b.mu.RLock()
+	t := b.tenants.set[scope]
+	b.mu.RUnlock()
+	if t == nil && b.tenants.def != nil {
+		t = b.know(scope)
 	}
-	add(MonthTokens, limit.Tokens, t.MonthTokens, t.tokens)
-	add(MonthMoney, limit.Tokens, t.MonthMoney, t.money)
+	if t == nil {
+		return Tenant{}
+	}
+	return *t
 }

@@ -122,6 +122,9 @@ func TestJSONHasWhatThePageShows(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil {
 		t.Fatal(err)
 	}
+	if text := w.Body.String(); strings.Contains(text, `"Requests"`) || !strings.Contains(strings.Join(strings.Fields(text), ""), `"served":{"requests":`) {
+		t.Errorf("a name is not spelled as the others are: %s", text)
+	}
 	if len(s.Line) != 1 || s.Line[0].Tenant != "team-a" || s.Line[0].Tokens != 900 || s.Budgets[0].Scopes[0].Limits[0].Capacity != 1000 {
 		t.Errorf("%s", w.Body)
 	}

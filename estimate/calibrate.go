@@ -75,6 +75,9 @@ const (
 	// A factor is believed up to so many times the largest prompt it was learned from.
 	reach = 4.0
 
+	// A line that a round moves by less than this, in tokens and as a factor, is there.
+	settledOffset, settledFactor = 1e-4, 1e-7
+
 	maxTokens = 1 << 40 // larger numbers are not prompts
 )
 
@@ -172,7 +175,11 @@ func (m *calibration) fit() (offset, factor float64) {
 	for _, start := range tried {
 		o, f := start[0], start[1]
 		for range 6 {
-			o, f = m.step(o, f)
+			before, factorBefore := o, f
+			// From the line of before, one round or two are enough: each answer pays for them.
+			if o, f = m.step(o, f); math.Abs(o-before) < settledOffset && math.Abs(f-factorBefore) < settledFactor {
+				break
+			}
 		}
 		if loss := m.loss(o, f); loss < best {
 			best, offset, factor = loss, o, f
@@ -218,12 +225,23 @@ func leaning(miss float64) float64 {
 
 // loss is what step makes smaller.
 func (m *calibration) loss(offset, factor float64) float64 {
-	sum := sq(offset/expectOffset) + sq((factor-1)/expectFactor)
+	// The sum of logarithms is that of products, since a logarithm for each pair was a
+	// tenth of a round trip. 32 misses of pairs, squared, may pass what a float64 holds.
+	sum, above, below := 0.0, 1.0, 1.0
 	for _, p := range m.pairs[:m.n] {
 		miss := p.miss(offset, factor)
-		sum += leaning(miss) * outlier * outlier * math.Log1p(sq(miss/outlier))
+		if leaning(miss) == lean {
+			above *= 1 + sq(miss/outlier)
+		} else {
+			below *= 1 + sq(miss/outlier)
+		}
+		if above > 1e200 || below > 1e200 {
+			sum += lean*math.Log(above) + math.Log(below)
+			above, below = 1, 1
+		}
 	}
-	return sum
+	sum += lean*math.Log(above) + math.Log(below)
+	return sq(offset/expectOffset) + sq((factor-1)/expectFactor) + outlier*outlier*sum
 }
 
 // step makes one round of least squares.

@@ -95,6 +95,16 @@ func third(x, last uint64) int {
 	return bits.OnesCount64(equal(x, x<<8|last>>56) & equal(x, x<<16|last>>48) & marks(x))
 }
 
+// ninth is how many characters of x are marks after eight of the same.
+func ninth(x, last uint64) int {
+	before := equal(last, last<<8) &^ 0x80 // nothing is known of the one before the first
+	same := before*gather>>56 | equal(x, x<<8|last>>56)*gather>>56<<8
+	same &= same >> 1
+	same &= same >> 2
+	same &= same >> 4 // bit i: the character i and the seven after it are like the one before each
+	return bits.OnesCount64(same >> 1 & 0xff & (marks(x) * gather >> 56))
+}
+
 // marks has the high bit of each byte of x set that is a mark: printed, and neither a
 // letter nor a digit. The bytes are ASCII.
 func marks(x uint64) uint64 {
@@ -122,12 +132,19 @@ func (c *counter) add(t []byte, escaped bool) {
 		stop = '\\' * ones
 	}
 	i, spare := 0, 0 // spare: bytes so far that are not the first of a character
+	scanned := 0     // to where rows of letters have been looked for
 text:
 	for {
+		begin := i
 		for i+8 <= len(t) {
 			x := binary.LittleEndian.Uint64(t[i : i+8]) // t[i:] costs another check, and a tenth of the time
 			if (x|zeroBytes(x^stop))&highBits != 0 {
 				break
+			}
+			if x&last&letterBits == letterBits && i >= scanned { // as once at least in a row of more than longRow letters
+				var extra int64
+				extra, scanned = w.longLetters(t, begin, i)
+				sum += extra
 			}
 			s := uint32(w.pair[(x<<8|last>>56)&0x7fff]) +
 				uint32(w.pair[x&0x7fff]) +
@@ -153,7 +170,9 @@ text:
 						rest -= again >> 7 * ones >> 56
 					}
 					if rest != 0 {
-						sum -= int64(third(x, last)) * w.row
+						if n := third(x, last); n > 0 {
+							sum -= int64(n)*w.row + int64(ninth(x, last))*w.longRow
+						}
 					}
 				}
 				s %= marked
@@ -174,7 +193,7 @@ text:
 					if last>>56 != 0x80 {
 						c.box = 0
 					}
-					if k := wideIndex(r) & 0xfff; uint32(k)-boxes < boxBlocks {
+					if k := wideIndex(r) & 0xfff; uint32(k)-boxIndex < boxBlocks {
 						sum += c.drawn(r)
 					} else {
 						sum += int64(w.wide[k])
@@ -187,6 +206,7 @@ text:
 				}
 				b = byte(r)
 			}
+			ninth := last == uint64(b)*ones
 			cost := w.pair[(uint64(b)<<8|last>>56)&0x7fff]
 			sum += int64(cost % marked)
 			last = last>>8 | uint64(b)<<56
@@ -199,6 +219,9 @@ text:
 					sum += w.run
 				} else if b == byte(last>>48) && b == byte(last>>40) && classOf(b) == classPunct {
 					sum -= w.row
+					if ninth {
+						sum -= w.longRow
+					}
 				}
 			case digits < 3:
 				digits++
@@ -220,14 +243,14 @@ text:
 			c.box = 0
 		}
 		last, digits = 0x80<<56, 0
-		begin := i
+		wide := i
 		for i+4 <= len(t) && t[i] >= 0x80 {
 			x := binary.LittleEndian.Uint32(t[i : i+4])
 			l := &leads[x&0x7f]
 			k, n := uint32(replacement), 1
 			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {
 				k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
-				if k-boxes < boxBlocks {
+				if k-boxIndex < boxBlocks {
 					break
 				}
 			}
@@ -235,7 +258,7 @@ text:
 			spare += n - 1
 			i += n
 		}
-		if i > begin {
+		if i > wide {
 			c.box = 0
 		}
 		// The last bytes, and box-drawing characters.
@@ -244,7 +267,7 @@ text:
 			spare += n - 1
 			i += n
 			k := uint32(wideIndex(r) & 0xfff)
-			if k-boxes < boxBlocks {
+			if k-boxIndex < boxBlocks {
 				sum += c.drawn(r)
 				continue
 			}
@@ -262,22 +285,49 @@ text:
 const (
 	// replacement is wideIndex(U+FFFD).
 	replacement = 0x20<<6 | 0xfffd>>6
-	// boxes is wideIndex(U+2500); box-drawing, block and geometric characters, of
-	// which rows are drawn, reach over as many indices.
-	boxes     = 0x20<<6 | 0x2500>>6
+	// Box-drawing, block and geometric characters, of which rows are drawn: the first,
+	// its wideIndex, how many indices they reach over, and how many they are.
+	firstBox  = 0x2500
+	boxIndex  = 0x20<<6 | firstBox>>6
 	boxBlocks = 3
+	boxes     = boxBlocks * 64
+
+	// letterBits is set in all letters, and in the ten marks beside them.
+	letterBits = 0x4040404040404040
+	// longRow is the length that a row of letters of one case has in few words: what is
+	// longer is a sequence of symbols, as of genes and proteins.
+	longRow = 22
 )
+
+// longLetters finds the row of letters of one case that t[i] is in, not before begin,
+// and returns what is added for it and where it ends.
+func (w *weights) longLetters(t []byte, begin, i int) (extra int64, end int) {
+	c := classOf(t[i])
+	if c != classLower && c != classUpper {
+		return 0, i
+	}
+	for end = i + 1; end < len(t) && classOf(t[end]) == c; end++ {
+	}
+	for i > begin && classOf(t[i-1]) == c {
+		i--
+	}
+	for j := i + longRow; j < end; j++ {
+		if t[j] != t[j-1] { // the same letter over and over is cheap
+			extra += w.long[c-classLower]
+		}
+	}
+	return extra, end
+}
 
 // drawn is the weight of a box-drawing or block character, and remembers it.
 func (c *counter) drawn(r rune) int64 {
-	k := wideIndex(r)
 	if r == c.box {
-		again := c.again
+		again := c.again & 1
 		c.again = 1
-		return c.w.box[k-boxes][again]
+		return int64(c.w.box[r-firstBox][again])
 	}
 	c.box, c.again = r, 0
-	return int64(c.w.wide[k])
+	return int64(c.w.wide[wideIndex(r)])
 }
 
 // lead is what a byte of 0x80 and above asks of the bytes after it, for itself

@@ -54,11 +54,13 @@
 // underestimate that 95 % of the pieces do not exceed. The pieces have about 200 bytes,
 // 2 kB and 16 kB. The last two columns are for cl100k at 2 kB, the others for o200k.
 //
-//	              200 B   p95   2 kB    p95  16 kB   p95 cl100k   p95
-//	code            6.4   12.6    5.1   10.4    4.9   14.0    5.9   12.5
-//	data            6.5   16.2    4.6   12.5    4.5   10.1    5.8   16.2
-//	documents       5.3   12.0    3.3    8.6    4.2    9.5    3.8    9.7
-//	natural text    9.0   21.3    6.7   16.3    5.8   15.4    6.4   15.0
+//	                 200 B    p95   2 kB    p95  16 kB   p95   cl100k    p95
+//	code               6.8   13.6    5.3   10.5    5.2  12.8      6.1   11.3
+//	data               6.8   16.7    4.8   12.3    4.6  11.1      6.4   16.3
+//	documents          5.1   11.2    3.3    9.0    4.1   9.6      3.8    9.5
+//	natural text       8.6   17.8    6.2   14.5    5.1  13.6      5.9   13.7
+//	stories            7.6   15.4    4.1    8.4    3.3   8.9      4.7    8.2
+//	what agents send   5.5   13.5    4.2   10.6                   4.9   12.4
 //
 // By kind of text in testdata/corpus/UNSEEN.md, which says how it was made; by language,
 // and for every tokenizer, in testdata/corpus/ERRORS.md, which is written by

@@ -109,7 +109,7 @@ var makers = []maker{
 
 	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 9, json: 710, prop: 1_500, dropped: -4_000}, schema: structureRule{free: true}},
 
-	{prefix: "nova", framing: framing{call: 22}, tools: structureRule{once: 320}, schema: structureRule{}},
+	{prefix: "nova", framing: framing{call: 22}, tools: structureRule{once: 340}, schema: structureRule{}},
 	{prefix: "nova-2", framing: framing{opening: 43, call: 22}, tools: structureRule{once: 824}, schema: structureRule{}},
 
 	{prefix: "mistral", framing: framing{opening: 2, message: 2, call: 8}, tools: structureRule{once: 16}, schema: structureRule{free: true}},

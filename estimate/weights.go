@@ -71,12 +71,13 @@ func classOf(b byte) class {
 // milli-tokens.
 type table struct {
 	ascii    [128]uint16              // each character; digits are not used
-	repeated [4]uint16                // in place of ascii: a blank after a blank, a line end after a line end, a mark after the same mark, and after two of the same
+	repeated [5]uint16                // in place of ascii: a blank after a blank, a line end after a line end, a mark after the same mark, after two of the same, and after eight
 	run      uint16                   // added once where blanks follow one another, two or more
+	long     [2]uint16                // added to a letter after longRow or more of the same case, and after another letter: small, capital
 	digit    [2]uint16                // the first digit of a group of three, the others
 	meet     [classes][classes]uint16 // added where a character of the second class follows one of the first
 	wide     []span                   // everything above ASCII, without gaps
-	box      [boxBlocks][2]uint16     // in place of wide: a box-drawing or block character after the same one, and after two of the same, by block of 64
+	box      [boxes][2]uint16         // in place of wide: a box-drawing or block character after the same one, and after two of the same
 	bigrams  string                   // base64 of 95 x 95 signed bytes: what an ASCII character adds after another, in steps of 10
 }
 
@@ -104,12 +105,15 @@ type weights struct {
 	// run is added once for each row of two or more blanks.
 	run int64
 	// enter is added to a character above ASCII, by the byte before it.
-	enter [256]uint16
+	enter [0x81]uint16
 	// box is the weight of a box-drawing or block character after the same one, and
-	// after two of the same, by block of 64.
-	box [boxBlocks][2]int64
-	// row is what a mark after two of the same costs less than after one.
-	row int64
+	// after two of the same.
+	box [boxes][2]uint16
+	// row is what a mark after two of the same costs less than after one, and longRow
+	// what one after eight costs less than after two.
+	row, longRow int64
+	// long is added to a letter after longRow or more of the same case, and after another letter: small, capital.
+	long [2]int64
 	// wide is the weight of a character above ASCII, by the first two bytes of
 	// its UTF-8 form, six bits of each.
 	wide [1 << 12]uint16
@@ -186,10 +190,10 @@ func (w *weights) layOut(t *table) {
 		}
 	}
 	w.run = int64(t.run)
-	for i := range t.box {
-		w.box[i] = [2]int64{int64(t.box[i][0]), int64(t.box[i][1])}
-	}
+	w.box = t.box
 	w.row = int64(t.repeated[2]) - int64(t.repeated[3])
+	w.longRow = int64(t.repeated[3]) - int64(t.repeated[4])
+	w.long = [2]int64{int64(t.long[0]), int64(t.long[1])}
 	w.group = int64(t.digit[0]) - int64(t.digit[1])
 	from := rune(0x80)
 	for _, s := range t.wide {

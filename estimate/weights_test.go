@@ -25,22 +25,29 @@ func simple(tab *table, text []byte) int64 {
 	}
 	sum := int64(0)
 	last, digits, blanks := rune('\n'), 0, 0
-	older := rune(-1) // before last
-	third := func(r rune) int {
-		if r == older {
+	same, row, longer := 0, 0, 0 // characters before that are the same; letters before of the same case, and those after 22 of them
+	third := func() int {
+		if same >= 2 {
 			return 1
 		}
 		return 0
+	}
+	endRow := func(c class) {
+		if longer > 0 {
+			sum += int64(longer) * int64(tab.long[c-classLower])
+		}
+		row, longer = 0, 0
 	}
 	for _, r := range string(text) {
 		from, to := classOf(asByte(last)), classOf(asByte(r))
 		if from != to {
 			digits, blanks = 0, 0
+			endRow(from)
 			sum += int64(tab.meet[from][to])
 		}
 		switch {
 		case to == classWide && r == last && r >= 0x2500 && r < 0x25c0:
-			sum += int64(tab.box[(r-0x2500)/64][third(r)])
+			sum += int64(tab.box[r-0x2500][third()])
 		case to == classWide:
 			for _, s := range tab.wide {
 				if r <= s.last {
@@ -60,19 +67,37 @@ func simple(tab *table, text []byte) int64 {
 		case to == classLine && from == classLine:
 			sum += int64(tab.repeated[1])
 		case to == classPunct && r == last:
-			sum += int64(tab.repeated[2+third(r)])
+			if same >= 8 {
+				sum += int64(tab.repeated[4])
+			} else {
+				sum += int64(tab.repeated[2+third()])
+			}
 		default:
 			sum += int64(tab.ascii[r])
 			if last >= ' ' && last < 0x7f && r >= ' ' && r < 0x7f {
 				sum += 10 * int64(int8(bigrams[int(last-' ')*95+int(r-' ')]))
 			}
 		}
+		if to == classLower || to == classUpper {
+			if row >= 22 && r != last {
+				longer++
+			}
+			row++
+		}
+		if r == last {
+			same++
+		} else {
+			same = 1
+		}
 		if to == classSpace {
 			if blanks++; blanks == 2 {
 				sum += int64(tab.run)
 			}
 		}
-		older, last = last, r
+		last = r
+	}
+	if row > 0 {
+		endRow(classOf(asByte(last)))
 	}
 	return sum
 }

@@ -2,10 +2,10 @@
 // much is allowed, how much is left, when it is restored, and how long to stay
 // away.
 //
-// It promises that a value is known or unknown and never guessed, that a bad
-// value never hides a good one, and that no header can do harm: nothing fails,
+// A value is known or unknown, and never guessed. A bad value never hides a good
+// one. No header can do harm: nothing fails,
 // no wait is negative or overflows, and the work is bounded by the size of the
-// header. What is read is a statement of the server about one answer. Whether it
+// header. A field is a statement of the server about one answer. Whether it
 // may change anything is for the caller to decide, and the safe use is downward
 // only.
 //

@@ -121,30 +121,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Where both read a duration, time.ParseDuration agrees.
-func FuzzDuration(f *testing.F) {
-	for _, s := range []string{"6m0s", "1h56m38.4s", "547ms", "4h17m", "30µs", "1.5h", "999999999h", "1d", "1s1h", ".5s", "5.s", "0.0000000001h"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		d, ok := parseDuration(s)
-		if d < 0 || d > retryafter.Max || !ok && d != 0 {
-			t.Fatalf("%q is %v, %v", s, d, ok)
-		}
-		want, err := time.ParseDuration(s)
-		if err != nil || !ok {
-			if ok && !strings.Contains(s, "d") && d < 1<<60 {
-				t.Errorf("%q is %v, but no Go duration: %v", s, d, err)
-			}
-			return
-		}
-		// ParseDuration cuts a fraction off at each unit, and this rounds it up.
-		if diff := d - min(want, retryafter.Max); diff < 0 || diff > 8*90*time.Microsecond {
-			t.Errorf("%q is %v, want %v", s, d, want)
-		}
-	})
-}
-
 func FuzzCount(f *testing.F) {
 	for _, s := range []string{"", "-", "0", "-1", "+1", "999999999999999", "1000000000000000", "1_0", "007"} {
 		f.Add(s)

@@ -108,7 +108,7 @@ func quotePartitions(line string) string {
 //	policy = count ";w=" seconds
 //
 // The first member is the limit nearest to exhaustion and repeats one of the
-// policies, which are the rest. A line where it repeats none is refused, as is a
+// policies, which are the rest. A line where it repeats none is refused. So is a
 // later member without w that does not repeat the first, as two hops make it:
 // "1,000" and "1,500;w=60" are numbers, not lists.
 func parseLimitList(lines []string) (limit Count, policies []integerPolicy, ok bool) {

@@ -8,7 +8,7 @@ import "time"
 // something else.
 var linear = [...]string{"requests", "tokens", "project_tokens", "project_requests", "input_images"}
 
-// windows are the ones that OpenAI has limits for.
+// inferable are the windows of OpenAI's limits.
 var inferable = [...]time.Duration{time.Minute, day}
 
 // infer names the window of a quota from its reset where nobody states it. In a
@@ -17,10 +17,10 @@ var inferable = [...]time.Duration{time.Minute, day}
 //	reset = window * (limit - remaining) / limit
 //
 // but the formula is right only if the bucket was full before the call, and
-// resets are printed in whole milliseconds. So the window is not computed: one
+// resets are printed in whole milliseconds. So the window is not computed. One
 // of the windows that exist is named if the reset fits it within two
-// milliseconds (one for the printing, one for the time on the way) and a quarter,
-// and otherwise none is. A reset of a single millisecond says too little, unless
+// milliseconds and a quarter: one for the printing, one for the time on the way.
+// Otherwise none is. A reset of a single millisecond says too little, unless
 // a single unit is missing, which leaves no room for a refill in between.
 func infer(name string, q Quota) time.Duration {
 	const tick = time.Millisecond

@@ -94,7 +94,7 @@ type Policy struct {
 // strings that are names.
 type Info struct {
 	// Requests, Tokens, Input and Output hold the shortest window of each
-	// dimension, or, from the IETF fields, the one that binds. A value that names
+	// dimension, or, from the IETF fields, the window that binds. A value that names
 	// no dimension counts requests and never tokens.
 	Requests, Tokens, Input, Output Quota
 

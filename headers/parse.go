@@ -27,7 +27,7 @@ type Options struct {
 // Parse reads every field about limits that h has. It never fails: what cannot
 // be read is unknown. h is not altered and not kept.
 //
-// Work and memory are bounded whatever h holds: names above 96 bytes and values
+// Work and memory are bounded for any h: names above 96 bytes and values
 // above 4 KiB are not read, and a header that names more than 64 quotas
 // describes none.
 //
@@ -75,7 +75,7 @@ func parse(h http.Header, o Options) Info {
 	}
 
 	w := retryafter.Parse(h, o.Now)
-	// GitHub Models' own spelling of the same wait, and the one that its own
+	// GitHub Models' own spelling of the same wait, which its own
 	// client reads first (github/gh-models). It is never the shorter reading.
 	for _, line := range h["X-Ratelimit-Timeremaining"] {
 		if d, _, ok := r.clock.Number(trimOWS(line), time.Second); ok {

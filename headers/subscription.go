@@ -27,8 +27,8 @@ func (r *reader) readSubscription(k kind, key string, lines []string) bool {
 		if !ok {
 			return true
 		}
-		window, ok := parseDuration(span)
-		if !ok || window <= 0 || window == retryafter.Max || strings.ContainsAny(span, ".") {
+		window, rest, ok := retryafter.Spelled(span)
+		if !ok || rest != "" || window <= 0 || window == retryafter.Max || strings.ContainsAny(span, ".") {
 			return true
 		}
 		v := latest(lines, &r.clock)

@@ -15,7 +15,7 @@ import (
 )
 
 // entry is one response of testdata/headers.json: observed, documented, or made
-// for a trap. What is left out of Expect must be unknown.
+// for a trap. A field that Expect lacks must be unknown.
 type entry struct {
 	ID, Provider, Kind, Source, Notes string
 	Status                            int

@@ -17,8 +17,8 @@ const longestValue = 4096
 //
 // Everything else is unknown: "None", "unlimited", "+5", "1,000", "5.0". So is a
 // longer number: fifteen digits are the range of a structured field's integer
-// (RFC 9651 section 3.3.1), and servers without a limit send the largest number
-// that they can write, which is not a limit.
+// (RFC 9651 section 3.3.1). Servers without a limit send the largest number that
+// they can write, which is not a limit.
 func parseCount(s string) Count {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > 15 {
@@ -125,7 +125,7 @@ func (s *slot) later(v reset) {
 //	reset    = number / duration / instant
 //	number   = see retryafter.Clock.Number: seconds from now, or Unix time in
 //	           seconds, milliseconds, microseconds or nanoseconds
-//	duration = 1*( number unit )                ; see parseDuration
+//	duration = see retryafter.Spelled; here without spaces
 //	instant  = see retryafter.ParseDate
 //
 // An instant that is past is zero. Signs, exponents and words are unknown.
@@ -142,12 +142,8 @@ func parseReset(s string, c *retryafter.Clock) reset {
 		}
 		return reset{Span{d, true}, asNumber}
 	}
-	switch s[len(s)-1] {
-	case 's', 'm', 'h', 'd':
-		if d, ok := parseDuration(s); ok {
-			return reset{Span{d, true}, asDuration}
-		}
-		return reset{}
+	if d, rest, ok := retryafter.Spelled(s); ok && rest == "" && strings.IndexByte(s, ' ') < 0 {
+		return reset{Span{d, true}, asDuration}
 	}
 	if d, ok := c.Date(s); ok {
 		return reset{Span{d, true}, asInstant}
@@ -160,9 +156,8 @@ func parseReset(s string, c *retryafter.Clock) reset {
 const epochFloor = 1e9 * time.Second
 
 // latest returns the latest reset of several field lines, and of the members of
-// a line that a proxy joined from several. A recorder or proxy may have added
-// another field's value as a line of its own, so a line that cannot be read is
-// left out.
+// a line that a proxy joined from several. A line that cannot be read is left out:
+// a recorder or proxy may have added another field's value as a line of its own.
 func latest(lines []string, c *retryafter.Clock) reset {
 	var r reset
 	take := func(s string) bool {
@@ -180,65 +175,4 @@ func latest(lines []string, c *retryafter.Clock) reset {
 		}
 	}
 	return r
-}
-
-// durationUnits are in falling order.
-var durationUnits = [...]struct {
-	word string
-	unit time.Duration
-}{
-	{"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second},
-	{"ms", time.Millisecond}, {"us", time.Microsecond}, {"µs", time.Microsecond}, {"ns", 1},
-}
-
-// parseDuration reads a length of time as Go and OpenAI write it:
-//
-//	duration = 1*( number unit )
-//	unit     = "d" / "h" / "m" / "s" / "ms" / "us" / "µs" / "ns"
-//
-// Units fall, each at most once. It is not time.ParseDuration: that takes signs
-// and repeated units, and fails where this saturates.
-func parseDuration(s string) (time.Duration, bool) {
-	var sum time.Duration
-	next := 0 // index of the largest unit still allowed
-	for len(s) > 0 {
-		i := 0
-		for i < len(s) && (s[i] == '.' || '0' <= s[i] && s[i] <= '9') {
-			i++
-		}
-		j := i
-		for j < len(s) && s[j] != '.' && (s[j] < '0' || s[j] > '9') {
-			j++
-		}
-		for next < len(durationUnits) && durationUnits[next].word != s[i:j] {
-			next++
-		}
-		if next == len(durationUnits) {
-			return 0, false
-		}
-		d, ok := scaled(s[:i], durationUnits[next].unit)
-		if !ok {
-			return 0, false
-		}
-		sum = min(sum+d, retryafter.Max) // two terms of at most Max cannot overflow
-		next++
-		s = s[j:]
-	}
-	return sum, next > 0
-}
-
-// scaled reads a decimal number of units of any length, rounded up.
-func scaled(s string, unit time.Duration) (time.Duration, bool) {
-	switch unit {
-	case time.Second, time.Millisecond, time.Microsecond, 1:
-		return retryafter.Decimal(s, unit) // a power of ten: exact
-	}
-	// d, h and m are whole seconds: read as seconds and multiply. Rounding up to
-	// the nanosecond first can only make the result longer, by less than 90 µs.
-	d, ok := retryafter.Decimal(s, time.Second)
-	k := unit / time.Second
-	if d > retryafter.Max/k {
-		return retryafter.Max, ok
-	}
-	return d * k, ok
 }

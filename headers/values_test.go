@@ -123,8 +123,8 @@ func TestAStreamsLimitsAreKnownBeforeItsBody(t *testing.T) {
 	}
 }
 
-// A header that names more quotas than there can be describes none, whatever
-// order the map gives.
+// A header that names more quotas than there can be describes none, in any
+// order of the map.
 func TestTheWorkIsBounded(t *testing.T) {
 	h := header("x-ratelimit-remaining-tokens: 5", "Retry-After: 5", `RateLimit: `+strings.Repeat(`"a";r=1, `, 400)+`"b";r=1`)
 	for i := range 5000 {

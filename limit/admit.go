@@ -8,6 +8,7 @@ import (
 // want is one call that is being decided, on the stack.
 type want struct {
 	cost, likely Cost
+	spend        Spend
 	a            amounts // of cost
 	place        bool    // takes a place in flight
 	first        bool
@@ -28,6 +29,9 @@ func (w *want) price(cost, likely Cost) {
 // want fills w in from a, and keeps its scopes from being forgotten until unwant.
 func (l *Limiter) want(w *want, a *Ask, place bool) error {
 	w.price(a.Cost, a.Likely)
+	if a.Spend != (Spend{}) {
+		w.spend = a.Spend.bounded()
+	}
 	w.place, w.first, w.class, w.tenant = place, a.First, a.Class, &l.root
 	if w.class >= classes {
 		return &ConfigError{"Class", uint8(w.class), "must be Interactive or Batch"}
@@ -134,7 +138,7 @@ func (l *Limiter) lacks(w *want, k *lane, now int64) (st stop, lacks bool) {
 	}
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if w.place && s.opt.MaxInFlight > 0 && (in == nil || s.busy.places != in) {
+		if w.place && s.places() > 0 && (in == nil || s.busy.places != in) {
 			if s.full() {
 				return stop{s: s, at: never}, true
 			}
@@ -189,7 +193,7 @@ func (l *Limiter) stays(q *line, k *lane, now int64) (at int64, stays bool) {
 		return q.s.holds(now, k.needs&needsPlace != 0)
 	case q.s.full():
 		return never, true
-	case q.s.opt.MaxInFlight == 0:
+	case q.s.places() == 0:
 		return 0, false
 	}
 	if q.claim != nil && q.claim != k {
@@ -236,12 +240,21 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 		}
 		s.busy.debits = s.busy.debits.plus(w.cost)
 	}
+	if l.waiting > 0 {
+		l.meet(w) // before the reservation gets its number: see flow.born
+	}
+	spends := w.spend != Spend{}
+	if spends {
+		for i := 0; i <= len(w.path); i++ {
+			l.spend(l.at(w.path, i), w, now)
+		}
+	}
 	r := Reservation{seq: l.open.seq}
 	var e *entry
 	if w.place {
 		e = l.open.put(l, w.cost)
-		if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost {
-			e.more, e.class, e.spare = true, w.class, w.cost.minus(w.likely)
+		if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost || spends {
+			e.more, e.class, e.spare, e.spend = true, w.class, w.cost.minus(w.likely), w.spend
 			if w.tenant != &l.root {
 				e.tenant = w.tenant
 			}
@@ -277,6 +290,23 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 		}
 	}
 	return r
+}
+
+// meet makes sure that w has a flow in each line that it will be charged in. A flow
+// counts only reservations with a number after its own.
+func (l *Limiter) meet(w *want) {
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		for j := range s.limits {
+			b := &s.limits[j]
+			if q := b.line; q != nil && q.n > 0 && w.a.in(b.unit) > 0 {
+				q.flowOf(l, w.flow())
+			}
+		}
+		if q := s.busy.places; w.place && q != nil && q.n > 0 {
+			q.flowOf(l, w.flow())
+		}
+	}
 }
 
 // pass is take for a newcomer who does not wait. It may change whose turn it is
@@ -414,7 +444,7 @@ func (l *Limiter) refusal(reason error, w *want, o outlook) *Error {
 	now := l.last
 	e := &Error{Reason: reason}
 	full := func() {
-		e.Scope, e.Dimension, e.Cost, e.Capacity = o.full.name, "in-flight", 1, int64(o.full.opt.MaxInFlight)
+		e.Scope, e.Dimension, e.Cost, e.Capacity = o.full.name, "in-flight", 1, int64(o.full.places())
 	}
 	switch {
 	case o.full != nil && reason != ErrWaitTooLong:

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The benchmarks compare with golang.org/x/time/rate in one run, taking turns
-// of a few milliseconds, so that a busy machine slows both alike. What
-// is told is the median turn of each, and the ratio of the medians:
+// The benchmarks compare with golang.org/x/time/rate in one run. They take
+// turns of a few milliseconds, so that a busy machine slows both alike. The result
+// is the median turn of each, and the ratio of the medians:
 //
 //	go test ./limit -run '^$' -bench Against -benchtime 60x
 //	go test ./limit -run '^$' -bench 'Kept|Line|Wake|Admissions|Phantom'
@@ -505,8 +505,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// A million tenants, once each: what one takes while it is kept, the time of a
-// call, and the longest call in processor time, with what the collector had it do.
+// A million tenants, once each: the memory of one while it is kept, and the time of a
+// call. The longest call is in processor time, with its share of garbage collection.
 func BenchmarkMillionTenants(b *testing.B) {
 	const n = 1_000_000
 	for _, c := range []struct {

@@ -3,8 +3,8 @@ package limit
 import "time"
 
 // bound is a Limit at work in a scope: a meter, and what belongs to it. The
-// limiter uses the meter by the methods of Bucket and those in this file only, so
-// another meter of the same methods changes nothing elsewhere.
+// limiter uses the meter by the methods of Bucket and those in this file only.
+// Another meter of the same methods changes nothing elsewhere.
 type bound struct {
 	meter
 	unit Unit

@@ -64,7 +64,7 @@ func (l *Limiter) unclaim(k *lane, now int64) {
 func (l *Limiter) needed(w *want, f func(stop)) {
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if w.place && s.opt.MaxInFlight > 0 {
+		if w.place && s.places() > 0 {
 			f(stop{s: s})
 		}
 		for j := range s.limits {
@@ -105,7 +105,7 @@ func (l *Limiter) claimed(q *line, k *lane, now, c int64) (at int64, blocked boo
 		at = start
 	}
 	if q.b == nil {
-		return at, q.s.opt.MaxInFlight-q.s.busy.open <= 1
+		return at, q.s.places()-q.s.busy.open <= 1
 	}
 	return at, !q.b.leaves(now, c, start, w.a.in(q.b.unit))
 }

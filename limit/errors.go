@@ -58,9 +58,9 @@ type Error struct {
 
 	// Wait is how long it would have taken from then, under no other use, and
 	// Earliest the instant it could have gone. They are exact for the first of
-	// a line. Behind it, among calls of one tenant, they are exact where one limit
-	// holds the line up, and each call ahead is below the burst and costs its
-	// Likely; otherwise they are never too late. With other tenants they are an
+	// a line. Behind it, among calls of one tenant, they are exact on two
+	// conditions: one limit holds the line up, and each call ahead is below the
+	// burst and costs its Likely. Otherwise they are never too late. With other tenants they are an
 	// expectation: see [Limiter.Forecast]. Zero is unknown:
 	// a place in flight comes back when another call ends. A wait above 292
 	// years is given as that.

@@ -21,6 +21,9 @@ func (l *Limiter) Forecast(a Ask) Forecast {
 		return Forecast{Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: e}
 	}
 	now := l.catchUp()
+	if e := l.beyond(&w, now); e != nil {
+		return Forecast{Wait: e.Wait, Known: true, Scope: e.Scope, Dimension: e.Dimension, Err: e}
+	}
 	k := l.laneOf(&w)
 	lacks := k != nil
 	if !lacks {

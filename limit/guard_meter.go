@@ -221,8 +221,18 @@ func (m *meter) lowerSent(sent int64, r reading) bool {
 func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	x := m.more
 	left := r.remaining - r.margin - r.charged + r.returned
-	if x.guarded {
-		x.guard.Shown(time.Duration(sent), left, left-r.near)
+	if g := &x.guard; x.guarded {
+		// The count that leaves out what may be in the reading already is too high by all
+		// that went at the same time and is not in it. So it may lower what was shown, and
+		// only the sure one may raise it: a crowd's first answers, which name what each
+		// call left, would else let a second crowd go.
+		units, sure := left, left-r.near
+		if g.known {
+			units = min(units, g.shown)
+		} else {
+			units = sure
+		}
+		g.Shown(time.Duration(sent), max(units, sure), sure)
 	}
 	if x.window != nil && !x.guarded {
 		x.window.advance(m.at)
@@ -243,8 +253,8 @@ func (m *meter) drain(keep, d int64) bool {
 
 // refusedMore takes in a refusal at now: the guard is as at the start. Without one
 // the law is known, and after d the window holds keep units and nothing beyond. Of
-// an unknown law the bucket and the guard are drained alone: what is put in the
-// window now would stay there for all of it, whatever wait the refusal names.
+// an unknown law the bucket and the guard are drained alone. A charge that enters
+// the window now would stay there for all of it, with any wait of the refusal.
 func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
 	x := m.more
 	if x.guarded {

@@ -27,6 +27,11 @@ type Ask struct {
 	// is the common tenant, which is the root scope.
 	Tenant string
 
+	// Spend is what the call will spend of the [Allowances] on its path. It is
+	// corrected by [Reservation.SettleSpent]. A ledger other than a [Limiter] may
+	// not read it.
+	Spend Spend
+
 	// Class is the priority. Zero is Interactive.
 	Class Class
 
@@ -86,8 +91,8 @@ type Ledger interface {
 	SetScope(scope string, o ScopeOptions) error
 
 	// SetScopeLimit configures one limit of a scope: it adds the limit, or
-	// changes the one of that name, or removes it if its Rate is zero. What is
-	// configured is in force.
+	// changes the limit of that name, or removes it if its Rate is zero. The limit
+	// is in force at once.
 	SetScopeLimit(scope string, l Limit) error
 
 	// EnforceScopeLimit puts l in force in place of the limit of its name. The
@@ -96,7 +101,7 @@ type Ledger interface {
 	EnforceScopeLimit(scope string, l Limit) error
 
 	// PauseScope holds every call that takes from the scope. Of two pauses the
-	// one that ends later wins.
+	// later end wins.
 	PauseScope(scope string, p Pause)
 
 	// ResumeScope ends the pause of a scope now.
@@ -125,6 +130,12 @@ type ScopeOptions struct {
 	// MaxQueue is how many callers of the scope may wait; one more is refused
 	// with [ErrQueueFull]. Zero means any number, within that of the root.
 	MaxQueue int
+
+	// Allowances are what the calls of the scope may spend in a day and a month. Nil
+	// is any amount. The value behind it must not be changed: set another one. A ledger
+	// other than a [Limiter] may refuse it. The sums of the day and the month stay
+	// when they change, or are taken away for a while.
+	Allowances *Allowances
 }
 
 // MaxWeight is the largest weight of a tenant.
@@ -152,6 +163,10 @@ type Pause struct {
 	// By and Why say who asked for the pause and for what reason. They are shown
 	// in errors and snapshots, and must hold no secret.
 	By, Why string
+
+	// Scope is the name of the scope that is held, for those who are told of a pause.
+	// A ledger does not read it.
+	Scope string
 }
 
 // A Forecast is what a call would have to wait if it came now.
@@ -172,7 +187,7 @@ type Forecast struct {
 	// By and Why are those of the pause, if that is what it waits for.
 	By, Why string
 
-	// Err is not nil if the call would be refused whatever it waits: an [*Error]
+	// Err is not nil if the call would be refused after any wait: an [*Error]
 	// with [ErrTooLarge], [ErrInvalid] or [ErrQueueFull].
 	Err error
 }

@@ -48,7 +48,7 @@ type Options struct {
 // the common tenant.
 //
 // All limits and places in flight on the path of a call grant together, or none
-// is touched. What is granted is a [Reservation], which has exactly one end. The
+// is touched. A grant is a [Reservation] with exactly one end. The
 // package comment says who goes first among those who wait.
 //
 // The zero Limiter is not usable; call [New]. A Limiter may be used by any
@@ -91,6 +91,8 @@ type Limiter struct {
 	keepIdle int
 	shared   [8]*Limit // some limits in use, to be used again
 	shares   int
+	allowed  [8]*Allowances // some in use, to be used again
+	allows   int
 	path     []*scope // of the call that is being decided
 }
 
@@ -136,19 +138,22 @@ func New(o Options) (*Limiter, error) {
 }
 
 // Admit waits until a is admitted in every scope of its path and returns the
-// reservation, which must be ended: see [Reservation]. When nobody waits for
-// what it needs and there is credit, it does not wait.
+// reservation, which must be ended: see [Reservation]. It does not wait when there is credit
+// and nobody waits for the same limits.
 //
-// It returns an [*Error], and has changed nothing, when the cost is
-// negative ([ErrInvalid]) or can never be admitted ([ErrTooLarge]), the line is
-// full ([ErrQueueFull]), the wait must outlast the context's deadline or the
-// longest wait ([ErrWaitTooLong], which is also context.DeadlineExceeded if the
-// deadline was the bound), or ctx ends first ([ErrCanceled], the context's error
-// and its cause). A name of a scope that cannot be is a [*ConfigError].
+// A refusal is an [*Error] and has changed nothing. It matches
 //
-// A call is refused for its deadline only if it could not go in time even though
-// all that is open and waits before it costs no more than its Likely; otherwise
-// it waits until the deadline. Where a turn and a deadline fall on the same
+//   - [ErrInvalid]: the cost is negative
+//   - [ErrTooLarge]: no wait can admit the cost
+//   - [ErrQueueFull]: the line is full
+//   - [ErrWaitTooLong]: the wait must outlast the context's deadline or the longest
+//     wait; with the deadline it matches context.DeadlineExceeded too
+//   - [ErrCanceled], the context's error and its cause: ctx ended first
+//
+// A name of a scope that cannot be is a [*ConfigError].
+//
+// A deadline refuses a call only if it could not go in time at the Likely cost of
+// all that is open and waits before it. Otherwise it waits until the deadline. Where a turn and a deadline fall on the same
 // instant, the turn wins.
 func (l *Limiter) Admit(ctx context.Context, a Ask) (Reservation, error) {
 	return l.acquire(ctx, &a, true)
@@ -161,8 +166,8 @@ func (l *Limiter) Acquire(ctx context.Context, cost Cost) (Reservation, error) {
 }
 
 // AcquireFirst is Acquire before the others of the common tenant that wait, and
-// after those who came this way earlier. It is for what was admitted once and
-// must be charged again, such as a retry.
+// after those who came this way earlier. It is for a call that was admitted once
+// and is charged again, such as a retry.
 func (l *Limiter) AcquireFirst(ctx context.Context, cost Cost) (Reservation, error) {
 	return l.acquire(ctx, &Ask{Cost: cost, First: true}, true)
 }
@@ -277,6 +282,9 @@ func (l *Limiter) try(w *want) (Reservation, error) {
 	if e := l.impossible(w); e != nil {
 		return Reservation{}, e
 	}
+	if e := l.beyond(w, now); e != nil {
+		return Reservation{}, e
+	}
 	k := l.laneOf(w)
 	if k == nil {
 		if _, lacks := l.lacks(w, nil, now); !lacks {
@@ -316,8 +324,8 @@ func (l *Limiter) Pause(d time.Duration) { l.PauseScope("", Pause{For: d}) }
 // Drain lowers a limit of the root because the other side refused and wants d
 // waited: after d the limit holds what the refused call needs, keep units, and
 // nothing beyond. So credit falls to what will be keep at d from now; a d of
-// zero or less is now, and a keep below zero is nothing. Return what the refused
-// call holds itself before, or it comes on top. Drain reports whether credit
+// zero or less is now, and a keep below zero is nothing. Return the reservation
+// of the refused call before, or it is added. Drain reports whether credit
 // fell, and does nothing for an unknown name.
 func (l *Limiter) Drain(name string, keep int64, d time.Duration) bool {
 	return l.DrainScope("", name, keep, d)

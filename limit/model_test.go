@@ -24,6 +24,7 @@ type model struct {
 	age     int // counts everything that has an order
 	lines   int
 	claims  int
+	start   time.Time
 	waiting []*modelTicket // in order of arrival
 	open    []*modelReservation
 }
@@ -41,6 +42,8 @@ type modelScope struct {
 	places, door *modelLine
 	debits       []modelEvent
 	refunds      []modelEvent
+	counts       bool // what is spent is in spends: it was charged under an allowance once
+	spends       []*modelSpend
 }
 
 type modelLimit struct {
@@ -162,6 +165,7 @@ type modelTicket struct {
 	ticket  *Ticket
 	lane    *modelLane
 	cost    Cost
+	spend   Spend
 	first   bool
 	order   int
 	expires int64
@@ -173,6 +177,7 @@ type modelTicket struct {
 
 type modelReservation struct {
 	cost   Cost
+	spend  Spend
 	key    modelKey
 	path   []*modelScope
 	age    int
@@ -181,6 +186,60 @@ type modelReservation struct {
 	sent   bool
 	sentAt int64
 	sentF  map[*modelScope]int // refunds before it was sent
+}
+
+// A modelSpend is what one reservation spent in one scope.
+type modelSpend struct {
+	at    int64
+	spend Spend
+	by    *modelReservation
+}
+
+// beyond is nil, or why a want goes beyond an allowance at this instant.
+func (m *model) beyond(w modelWant) (reason error) {
+	for _, s := range w.path {
+		if s.opt.Allowances == nil {
+			continue
+		}
+		for _, a := range s.opt.Allowances.all() {
+			c := w.spend.of(a.money)
+			if a.most == 0 || c == 0 {
+				continue
+			}
+			if c > a.most {
+				return ErrTooLarge
+			}
+			if new(big.Rat).Add(m.used(s, a), units(c)).Cmp(units(a.most)) > 0 {
+				reason = ErrWaitTooLong
+			}
+		}
+	}
+	return reason
+}
+
+// used is what counts of an allowance now: of the calendar, what was spent in this
+// day or month; of the last ones, what was spent in slots that ended less than one
+// ago.
+func (m *model) used(s *modelScope, a allowance) *big.Rat {
+	sum := new(big.Rat)
+	for _, p := range s.spends {
+		then, now := m.start.Add(time.Duration(p.at)).UTC(), m.start.Add(time.Duration(m.now)).UTC()
+		y, mo, d := then.Date()
+		ny, nmo, nd := now.Date()
+		in := y == ny && mo == nmo && (a.month || d == nd)
+		if s.opt.Allowances.Rolling {
+			window := 24 * time.Hour
+			if a.month {
+				window *= 30
+			}
+			slot := int64(window / RollingSlots)
+			in = (p.at/slot+1)*slot+int64(window) > m.now
+		}
+		if in {
+			sum.Add(sum, units(p.spend.of(a.money)))
+		}
+	}
+	return sum
 }
 
 type modelEvent struct {
@@ -193,6 +252,16 @@ func (f *modelFlow) tag() *big.Rat {
 	n := new(big.Int).Mul(big.NewInt(f.served), new(big.Int).Lsh(big.NewInt(1), 40))
 	n.Div(n, big.NewInt(f.weight)) // Euclidean: down
 	return new(big.Rat).Add(f.start, new(big.Rat).SetInt(n))
+}
+
+// set are those that bound something.
+func (a *Allowances) set() (set []allowance) {
+	for _, one := range a.all() {
+		if one.most > 0 {
+			set = append(set, one)
+		}
+	}
+	return set
 }
 
 func (m *model) next() int { m.age++; return m.age }
@@ -336,6 +405,7 @@ func (m *model) goesBefore(q *modelLine, key modelKey, head *modelTicket, first 
 // modelWant is a call that is being decided.
 type modelWant struct {
 	cost  Cost
+	spend Spend
 	key   modelKey
 	path  []*modelScope
 	place bool
@@ -485,11 +555,27 @@ func (m *model) take(w modelWant) *modelReservation {
 			x.add(-count(x.cfg.Unit, w.cost))
 		}
 		s.debits = append(s.debits, modelEvent{m.now, w.cost})
+		for _, x := range s.limits { // each has its flow before the call has its age
+			if count(x.cfg.Unit, w.cost) > 0 && x.line != nil && len(x.line.lanes) > 0 {
+				m.flow(x.line, w.key)
+			}
+		}
+		if w.place && s.places != nil && len(s.places.lanes) > 0 {
+			m.flow(s.places, w.key)
+		}
 	}
-	r := &modelReservation{cost: w.cost, key: w.key, path: w.path, age: m.age}
+	r := &modelReservation{spend: w.spend, cost: w.cost, key: w.key, path: w.path, age: m.age}
 	if w.place {
 		r.age = m.next()
 		m.open = append(m.open, r)
+	}
+	for _, s := range w.path {
+		if w.spend == (Spend{}) {
+			break
+		}
+		if s.counts = s.counts || s.opt.Allowances != nil; s.counts {
+			s.spends = append(s.spends, &modelSpend{m.now, w.spend, r})
+		}
 	}
 	for _, s := range w.path {
 		if w.place {
@@ -584,7 +670,7 @@ func (m *model) unpark(k *modelLane) {
 
 func (k *modelLane) want() modelWant {
 	t := k.tickets[0]
-	return modelWant{t.cost, k.key, k.path, k.place, t.first}
+	return modelWant{t.cost, t.spend, k.key, k.path, k.place, t.first}
 }
 
 // step does one thing that is due, and reports whether there was one.
@@ -598,14 +684,16 @@ func (m *model) step() bool {
 	if q != nil {
 		k := m.first(q)
 		switch st := m.lacks(k.want(), k); {
+		case st != nil && st.line() == q:
+			q.at = st.at
+		case m.beyond(k.want()) != nil:
+			m.leave(k.tickets[0], m.beyond(k.want()))
 		case st == nil:
 			t := k.tickets[0]
 			t.res = m.take(k.want())
 			t.res.ticket = t.ticket
 			m.unclaim(k)
 			m.leave(t, nil)
-		case st.line() == q:
-			q.at = st.at
 		default:
 			m.moveTo(k, st)
 		}
@@ -935,7 +1023,8 @@ func newTrial(t *testing.T, s source) *trial {
 		o.MaxWait = 1 + time.Duration(spread(s, int64(time.Hour)))
 	}
 	m.maxWait = int64(o.MaxWait)
-	x := &trial{t: t, start: time.Now(), m: m, calm: calm}
+	m.start = time.Now()
+	x := &trial{t: t, start: m.start, m: m, calm: calm}
 	for _, name := range trialScopes {
 		m.scopes[name] = &modelScope{name: name}
 		if name != "" && upTo(s, 2) == 0 {
@@ -1033,6 +1122,10 @@ func (x *trial) ask(s source) (Ask, modelWant) {
 	slices.Reverse(w.path)
 	a.Cost = x.cost(s, w.path)
 	w.cost = a.Cost.bounded()
+	if upTo(s, 3) > 0 {
+		a.Spend = Spend{upTo(s, 60), upTo(s, 60)}
+		w.spend = a.Spend
+	}
 	return a, w
 }
 
@@ -1142,6 +1235,8 @@ func (x *trial) join(s source) {
 	switch {
 	case possible(w.path, w.cost) != nil:
 		want, goes = possible(w.path, w.cost), false
+	case m.beyond(w) != nil:
+		want, goes = m.beyond(w), false
 	case goes:
 	case m.crowded(w):
 		want = ErrQueueFull
@@ -1176,7 +1271,7 @@ func (x *trial) join(s source) {
 	if waits == nil {
 		x.fatalf("it does not wait")
 	}
-	t := &modelTicket{ticket: &Ticket{w: waits}, cost: w.cost, first: w.first, order: m.next(), expires: math.MaxInt64}
+	t := &modelTicket{ticket: &Ticket{w: waits}, cost: w.cost, spend: w.spend, first: w.first, order: m.next(), expires: math.MaxInt64}
 	if m.maxWait > 0 {
 		t.expires = later(m.now, m.maxWait)
 	}
@@ -1225,6 +1320,9 @@ func (x *trial) try(s source) {
 	}
 	defer m.use(w.path)()
 	want := possible(w.path, w.cost)
+	if want == nil {
+		want = m.beyond(w)
+	}
 	if want == nil && (m.lane(w) != nil || m.lacks(w, nil) != nil) {
 		want = ErrLimited
 	}
@@ -1292,11 +1390,18 @@ func (x *trial) act(s source) {
 		case 0:
 			c := x.cost(s, r.path)
 			x.logf("settle %v: %v", r.cost, c)
-			r.real.Settle(c)
+			if upTo(s, 2) == 0 {
+				r.real.Settle(c)
+			} else {
+				spend := Spend{upTo(s, 80), upTo(s, 80)}
+				r.real.SettleSpent(c, spend)
+				m.respend(r, spend)
+			}
 			m.end(r, settled, Cost{0, r.cost.Input - max(0, min(c.Input, MaxUnits)), r.cost.Output - max(0, min(c.Output, MaxUnits))})
 		case 1:
 			x.logf("return %v", r.cost)
 			r.real.Return()
+			m.respend(r, Spend{})
 			m.end(r, returned, r.cost)
 		case 2:
 			x.logf("keep %v", r.cost)
@@ -1359,6 +1464,17 @@ func (x *trial) act(s source) {
 	}
 }
 
+// respend corrects what r has spent.
+func (m *model) respend(r *modelReservation, spend Spend) {
+	for _, s := range m.scopes {
+		for _, p := range s.spends {
+			if p.by == r {
+				p.spend = spend
+			}
+		}
+	}
+}
+
 func (x *trial) lower(s source, r *modelReservation) {
 	m, sc := x.m, pick(s, r.path)
 	if len(sc.limits) == 0 {
@@ -1395,6 +1511,12 @@ func (x *trial) set(s source) {
 		o := ScopeOptions{Weight: int(upTo(s, 5)), MaxInFlight: int(upTo(s, 6)), MaxQueue: int(upTo(s, 9))}
 		if upTo(s, 2) == 0 {
 			o.MaxInFlight, o.MaxQueue = 0, 0
+		}
+		if upTo(s, 3) > 0 {
+			o.Allowances = &Allowances{
+				DayTokens: upTo(s, 400), DayMoney: upTo(s, 400), MonthTokens: upTo(s, 1200), MonthMoney: upTo(s, 1200),
+				Rolling: len(sc.name)%2 == 0,
+			}
 		}
 		x.logf("set %q %+v", sc.name, o)
 		if err := x.l.SetScope(sc.name, o); err != nil {
@@ -1450,7 +1572,9 @@ func (x *trial) set(s source) {
 	}
 	for orphan != nil && len(orphan.lanes) > 0 {
 		k := m.first(orphan)
-		if st := m.lacks(k.want(), k); st != nil {
+		if e := m.beyond(k.want()); e != nil {
+			m.leave(k.tickets[0], e)
+		} else if st := m.lacks(k.want(), k); st != nil {
 			m.moveTo(k, st)
 		} else {
 			t := k.tickets[0]
@@ -1546,7 +1670,22 @@ func (x *trial) compareScope(got Snapshot, sc *modelScope) {
 	for _, e := range sc.refunds {
 		served = served.minus(e.cost)
 	}
-	if got.InFlight != sc.inFlight || got.Waiting != waiting || len(got.Limits) != len(sc.limits) || got.Served != served || got.Options != sc.opt {
+	var allowed []allowance
+	if a := sc.opt.Allowances; a != nil {
+		if b := got.Options.Allowances; b == nil || *a != *b {
+			x.fatalf("%q: allowances %+v, want %+v", sc.name, b, a)
+		}
+		got.Options.Allowances = a
+		allowed = a.set()
+	}
+	for i, a := range allowed {
+		state := got.Limits[len(sc.limits)+i]
+		used := new(big.Rat).SetInt64(a.most - state.Credit + state.Debt)
+		if want := m.used(sc, a); state.Name != a.name || used.Cmp(want) != 0 {
+			x.fatalf("%q: %s: %s used, want %s", sc.name, a.name, used, want)
+		}
+	}
+	if got.InFlight != sc.inFlight || got.Waiting != waiting || len(got.Limits) != len(sc.limits)+len(allowed) || got.Served != served || got.Options != sc.opt {
 		x.fatalf("%q: %+v; want %d in flight, %d waiting, served %v, %+v", sc.name, got, sc.inFlight, waiting, served, sc.opt)
 	}
 	if paused := sc.pausedUntil > m.now; paused == got.PausedUntil.IsZero() || paused && !got.PausedUntil.Equal(x.start.Add(time.Duration(sc.pausedUntil))) ||
@@ -1615,6 +1754,8 @@ func (x *trial) pass(s source) {
 		d = next - x.m.now - 1 + upTo(s, 3)
 	case len(x.m.open) > 0 && upTo(s, 3) == 0: // to where a mark settles
 		d = pick(s, x.m.open).sentAt + int64(250*time.Millisecond) - x.m.now - 1 + upTo(s, 3)
+	case upTo(s, 40) == 0: // so that days and months end
+		d = spread(s, 10*int64(24*time.Hour))
 	case x.calm && upTo(s, 2) == 0: // at once
 	case upTo(s, 3) > 0:
 		d = spread(s, int64(10*time.Second))

@@ -20,6 +20,7 @@ const lostTime = time.Second
 type waiter struct {
 	l            *Limiter
 	cost, likely Cost
+	spend        Spend
 	first        bool
 	seq          uint64        // order of arrival
 	joined       int64         // instant
@@ -108,6 +109,10 @@ func (l *Limiter) enter(w *want, deadline time.Time, stamp int64) (t *waiter, r 
 		return nil, r, e
 	}
 	now := l.catchUpTo(stamp)
+	if e := l.beyond(w, now); e != nil {
+		l.unwant(w)
+		return nil, r, e
+	}
 	k := l.laneOf(w)
 	var st stop
 	lacks := true
@@ -148,6 +153,7 @@ func (l *Limiter) join(w *want, k *lane, st *stop, now int64, deadline time.Time
 	}
 	l.open.seq++
 	t := l.newWaiter()
+	t.spend = w.spend
 	t.cost, t.likely, t.first, t.seq, t.joined, t.expires = w.cost, w.likely, w.first, l.open.seq, now, expires
 	if t.older = l.newest; l.newest == nil {
 		l.oldest = t
@@ -434,7 +440,10 @@ func (l *Limiter) turn(q *line, now int64) {
 func (l *Limiter) goOn(k *lane, now int64) {
 	var w want
 	k.want(&w)
-	if st, lacks := l.lacks(&w, k, now); lacks {
+	if e := l.beyond(&w, now); e != nil {
+		e.Waited = time.Duration(now - k.head.joined)
+		l.refuse(k.head, e, now)
+	} else if st, lacks := l.lacks(&w, k, now); lacks {
 		l.move(k, st, now)
 	} else {
 		l.grant(k, &w, now)
@@ -444,7 +453,7 @@ func (l *Limiter) goOn(k *lane, now int64) {
 // want fills w in with what the head of k wants.
 func (k *lane) want(w *want) {
 	t := k.head
-	w.cost, w.likely, w.a = t.cost, t.likely, t.cost.amounts()
+	w.cost, w.likely, w.spend, w.a = t.cost, t.likely, t.spend, t.cost.amounts()
 	w.place, w.first, w.class, w.tenant, w.path = k.needs&needsPlace != 0, t.first, k.class, k.tenant, k.path
 }
 
@@ -572,7 +581,7 @@ func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
 		// Wait is of the root and the common tenant, and took no place.
 		a := t.cost.amounts()
 		l.correct(&l.root, &entry{seq: t.r.seq, taken: t.went}, &a)
-	} else if own.end(t.r.seq, returned, Cost{}) {
+	} else if own.end(t.r.seq, returned, Cost{}, nil) {
 		t.r, t.err = Reservation{}, e // for the one who takes it after all
 	}
 	l.run(now)

@@ -30,6 +30,7 @@ type entry struct {
 	class  Class
 	tenant *scope // nil for the root
 	spare  Cost   // how much of the cost is expected to come back
+	spend  Spend
 	mark   mark   // in the root
 	path   []hold // the other scopes it takes from, outermost first
 }
@@ -98,7 +99,7 @@ func (t *table) drop(e *entry) {
 // after. Nobody waiting is the common case, and needs no clock.
 //
 // It is called with the lock held.
-func (e *entry) end(seq uint64, how ending, actual Cost) bool {
+func (e *entry) end(seq uint64, how ending, actual Cost, spent *Spend) bool {
 	l := e.l
 	if l.waiting > 0 {
 		l.catchUp()
@@ -125,6 +126,9 @@ func (e *entry) end(seq uint64, how ending, actual Cost) bool {
 				l.correct(e.path[i].s, e, &a)
 			}
 		}
+	}
+	if e.spend != (Spend{}) {
+		l.respend(e, how, spent)
 	}
 	if e.more {
 		l.clean(e)
@@ -175,7 +179,7 @@ func (l *Limiter) clean(e *entry) {
 		l.done(e.path[i].s)
 	}
 	clear(e.path)
-	e.more, e.class, e.tenant, e.spare, e.mark.set, e.path = false, Interactive, nil, Cost{}, false, e.path[:0]
+	e.more, e.class, e.tenant, e.spare, e.spend, e.mark.set, e.path = false, Interactive, nil, Cost{}, Spend{}, false, e.path[:0]
 }
 
 // Settle ends the reservation with the tokens that it really cost. Less than
@@ -187,6 +191,21 @@ func (r Reservation) Settle(actual Cost) {
 	if r.by != nil {
 		r.by.Settle(r.seq, actual)
 	}
+}
+
+// SettleSpent is Settle with what was spent of the [Allowances] on the path. What
+// Settle alone ends has spent what [Ask.Spend] said. A ledger that does not read
+// that does not read spent.
+func (r Reservation) SettleSpent(actual Cost, spent Spend) {
+	e, ok := r.by.(*entry)
+	if !ok {
+		r.Settle(actual)
+		return
+	}
+	spent = spent.bounded()
+	e.l.lock()
+	e.end(r.seq, settled, actual, &spent)
+	e.l.mu.Unlock()
 }
 
 // Keep ends the reservation as it is: what was reserved is spent.
@@ -218,21 +237,21 @@ func (e *entry) Settle(seq uint64, actual Cost) {
 	if !l.mu.TryLock() { // l.lock, which is not inlined
 		l.lockSlow()
 	}
-	e.end(seq, settled, actual)
+	e.end(seq, settled, actual, nil)
 	l.mu.Unlock()
 }
 
 func (e *entry) Keep(seq uint64) {
 	l := e.l
 	l.lock()
-	e.end(seq, kept, Cost{})
+	e.end(seq, kept, Cost{}, nil)
 	l.mu.Unlock()
 }
 
 func (e *entry) Return(seq uint64) {
 	l := e.l
 	l.lock()
-	e.end(seq, returned, Cost{})
+	e.end(seq, returned, Cost{}, nil)
 	l.mu.Unlock()
 }
 

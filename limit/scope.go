@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -17,10 +18,12 @@ type scope struct {
 	served Cost  // by calls before it became busy, as settled
 
 	opt         ScopeOptions
-	pausedUntil int64  // instant; past or 0 = not paused
-	pause       *pause // what else is known of the pause, or nil
-	refs        int32  // open reservations, and callers that wait or are being decided
-	edited      bool   // set by hand: never forgotten
+	pausedUntil int64       // instant; past or 0 = not paused
+	pause       *pause      // what else is known of the pause, or nil
+	spent       *spentSoFar // nil until an allowance was charged
+	refs        int32       // open reservations, and callers that wait or are being decided
+	edited      bool        // set by hand: never forgotten
+	atMost      int32       // places in flight besides opt.MaxInFlight: see HoldInFlight; 0 = any
 
 	prev, next *scope // ring of the idle ones
 	link       *scope // in the index
@@ -48,7 +51,18 @@ func (s *scope) waiting() int {
 	return s.busy.waiting
 }
 
-func (s *scope) full() bool { return s.opt.MaxInFlight > 0 && s.busy.open >= s.opt.MaxInFlight }
+func (s *scope) full() bool {
+	n := s.places()
+	return n > 0 && s.busy.open >= n
+}
+
+// places is how many reservations may be open; 0 is any number.
+func (s *scope) places() int {
+	if n := int(s.atMost); n > 0 && (s.opt.MaxInFlight == 0 || n < s.opt.MaxInFlight) {
+		return n
+	}
+	return s.opt.MaxInFlight
+}
 
 func (s *scope) find(name string) *bound {
 	for i := range s.limits {
@@ -101,6 +115,8 @@ func (o ScopeOptions) check() error {
 		return &ConfigError{"MaxInFlight", o.MaxInFlight, "must not be negative"}
 	case o.MaxQueue < 0 || o.MaxQueue > hardQueue:
 		return &ConfigError{"MaxQueue", o.MaxQueue, fmt.Sprintf("must be from 0 to %d", hardQueue)}
+	case o.Allowances != nil:
+		return o.Allowances.check()
 	}
 	return nil
 }
@@ -160,6 +176,7 @@ func (l *Limiter) scope(name string) (*scope, error) {
 		return nil, err
 	}
 	s := &scope{name: name, opt: opt}
+	l.allow(s)
 	l.open.seq++
 	if err := s.configure(l, limits, l.now(), l.open.seq); err != nil {
 		return nil, err
@@ -269,7 +286,7 @@ func (l *Limiter) forget() {
 
 // fresh reports whether s, which nobody uses, is as if it had just been made.
 func (s *scope) fresh(now int64) bool {
-	if s.edited || now < s.pausedUntil {
+	if s.edited || now < s.pausedUntil || s.spent != nil && !s.spent.empty(now) {
 		return false
 	}
 	for i := range s.limits {
@@ -300,12 +317,43 @@ func (l *Limiter) SetScope(scope string, o ScopeOptions) error {
 	}
 	now := l.catchUp()
 	s.opt = o
+	l.allow(s)
 	s.edit(l)
 	if s.busy != nil && s.busy.places != nil {
 		l.look(s.busy.places, now)
 	}
 	l.run(now)
 	return nil
+}
+
+// HoldInFlight bounds for a while how many reservations of a scope may be open, below
+// the MaxInFlight that it has; 0 ends that. Unlike [Limiter.SetScope] it leaves the
+// scope one that may be forgotten, and the bound with it. It is for a scope of which
+// nothing is known yet. A negative n counts as 0. It returns how many callers waited
+// for a place there before.
+func (l *Limiter) HoldInFlight(scope string, n int) (waited int) {
+	l.lock()
+	defer l.mu.Unlock()
+	s, err := l.scope(scope)
+	if err != nil {
+		return 0
+	}
+	now := l.catchUp()
+	if s.busy != nil && s.busy.places != nil {
+		for _, t := range s.busy.places.class {
+			for _, f := range t.flows {
+				for _, k := range f.lanes {
+					waited += k.n
+				}
+			}
+		}
+	}
+	s.atMost = int32(max(0, min(n, math.MaxInt32)))
+	if s.busy != nil && s.busy.places != nil {
+		l.look(s.busy.places, now)
+	}
+	l.run(now)
+	return waited
 }
 
 // edit notes that s was set by hand.

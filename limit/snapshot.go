@@ -121,7 +121,7 @@ func (l *Limiter) Snapshot() Snapshot {
 func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int64) []LimitState {
 	*one = Snapshot{
 		Scope: s.name, Options: s.opt, Waiting: s.waiting(),
-		MaxInFlight: s.opt.MaxInFlight, Served: s.served,
+		MaxInFlight: s.places(), Served: s.served,
 	}
 	if s.pausedUntil > now {
 		one.PausedUntil = l.base.Add(time.Duration(s.pausedUntil))
@@ -143,7 +143,7 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 		b.advance(now)
 		c := b.credit()
 		state := LimitState{
-			Limit: *b.cfg, Capacity: b.capacity(),
+			Limit: *b.cfg, Law: b.cfg.Law, Capacity: b.capacity(),
 			Credit: max(0, c), Held: max(0, c-max(0, b.atOnce(now))), Debt: max(0, -c), Waiting: asked.in(b.unit),
 		}
 		if b.conf != nil {
@@ -151,6 +151,7 @@ func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int
 		}
 		states = append(states, state)
 	}
+	states = s.snapshotSpent(l, states, now)
 	one.Limits = states[before:len(states):len(states)]
 	return states
 }

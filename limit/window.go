@@ -86,6 +86,18 @@ type Law struct {
 	Spare int64
 }
 
+// From is l with its Edge counted from now instead of from 1970.
+func (l Law) From(now time.Time) Law {
+	if l.FirstCall && l.Edge == 0 {
+		return l
+	}
+	l.Edge -= time.Duration(now.UnixNano())
+	if l.FirstCall && l.Edge == 0 {
+		l.Edge = 1 // 0 would be none
+	}
+	return l
+}
+
 func (l Law) check(r Rate) error {
 	switch {
 	case !l.Shape.Windowed():

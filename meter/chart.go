@@ -57,6 +57,39 @@ func (c *chart) since(t int64) []Second {
 	return out
 }
 
+// minute is the waits of a budget in the last minute, by second.
+type minute [60]struct {
+	at, n int64
+	waits time.Duration
+}
+
+func (m *minute) add(now, wait time.Duration) {
+	at := int64(now / time.Second)
+	s := &m[at%int64(len(m))]
+	if s.at != at {
+		s.at, s.n, s.waits = at, 0, 0
+	}
+	s.n++
+	s.waits += wait
+}
+
+// mean is the mean wait; 0 if nobody was admitted.
+func (m *minute) mean(now time.Duration) time.Duration {
+	at := int64(now / time.Second)
+	var n int64
+	var sum time.Duration
+	for _, s := range m {
+		if s.at > at-int64(len(m)) && s.n > 0 {
+			n += s.n
+			sum += s.waits
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum / time.Duration(n)
+}
+
 // An Event is something that does not happen with each call.
 type Event struct {
 	At     time.Time     `json:"at"`

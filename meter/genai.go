@@ -3,6 +3,7 @@ package meter
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/transport"
@@ -12,6 +13,7 @@ import (
 // calls of one kind: how long they took, and their tokens.
 type operation struct {
 	durations     map[int]*Histogram // seconds from its turn to its end, by status from 400 on; 0 is success, -1 no response
+	first         Histogram          // seconds from the last attempt's start to the first chunk, of streams
 	input, output Histogram          // tokens of a call, as reported
 	cached        int64
 	sums          Tokens
@@ -78,7 +80,7 @@ func (b *budget) operation(r *http.Request) *operation {
 	}
 	o := b.operations[i]
 	if o == nil {
-		o = &operation{durations: map[int]*Histogram{}, input: newHistogram(tokenBounds), output: newHistogram(tokenBounds)}
+		o = &operation{durations: map[int]*Histogram{}, first: newHistogram(chunkBounds), input: newHistogram(tokenBounds), output: newHistogram(tokenBounds)}
 		b.operations[i] = o
 		if b.provider == "" {
 			if b.provider = ProviderOf(r); b.provider == "" {
@@ -89,7 +91,10 @@ func (b *budget) operation(r *http.Request) *operation {
 	return o
 }
 
-func (o *operation) settled(status int, took float64, u transport.Usage) {
+func (o *operation) settled(status int, took float64, first time.Duration, u transport.Usage) {
+	if first > 0 {
+		o.first.add(seconds(first))
+	}
 	switch {
 	case status == 0:
 		status = -1

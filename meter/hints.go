@@ -30,6 +30,9 @@ func hints(budgets []Budget, tenants []Series) []string {
 				}
 			}
 		}
+		if rate, ok := overcharged(&b); ok {
+			out = append(out, fmt.Sprintf("%s: the ledger keeps %.1f tokens for each token that answers report, and %s calls wait. If the provider does not charge so, set Provider or Charge: the rest of the quota is unused.", b.Name, rate, Number(b.Waiting)))
+		}
 		if b.Settled >= 20 && b.Reported*2 < b.Settled {
 			out = append(out, fmt.Sprintf("%s: only %s of %s answers reported their usage, so estimates stand. Streams of OpenAI need stream_options.include_usage.", b.Name, Number(b.Reported), Number(b.Settled)))
 		}
@@ -49,12 +52,23 @@ func hints(budgets []Budget, tenants []Series) []string {
 			if shares(budgets, t.Name) {
 				text += " Tenants share by weight, so the others do not wait behind it."
 			} else {
-				text += " The others wait behind it, unless the Transport knows them apart: set TenantOf, or use WithTenant."
+				text += " The others wait behind it, unless the Transport knows them apart: set Scopes.Tenant, or use WithTenant."
 			}
 			out = append(out, text)
 		}
 	}
 	return out
+}
+
+// overcharged reports whether calls wait though the provider refuses nothing, while the
+// ledger keeps at least twice what answers report: a profile that charges too much.
+// Rate is how much it keeps for one token.
+func overcharged(b *Budget) (rate float64, ok bool) {
+	if b.Reported < 20 || b.Reported*10 < b.Settled*9 || b.Used.Sum() == 0 || b.Waiting == 0 || b.Attempts[RateLimited] > 0 {
+		return 0, false
+	}
+	rate = float64(b.Charged.Sum()) / float64(b.Used.Sum())
+	return rate, rate >= 2
 }
 
 // shares reports whether a Transport knows the tenant, by its scope.

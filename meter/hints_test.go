@@ -37,6 +37,13 @@ func TestHintsNameTheFault(t *testing.T) {
 		{"a learned limit", budget(func(b *Budget) { b.Scopes[0].Limits[0].Wanted = 0 }), nil, nil},
 		{"a store that is away", budget(func(b *Budget) { b.Scopes[0].Degraded = "the store is away, a third is kept to" }), nil, []string{"openai is degraded: the store is away, a third is kept to."}},
 		{"no usage", budget(func(b *Budget) { b.Reported = 3 }), nil, []string{"openai: only 3 of 100 answers"}},
+		{"a profile that charges too much", budget(func(b *Budget) {
+			b.Charged, b.Used, b.Waiting = Tokens{Input: 9000, Output: 400_000}, Tokens{Input: 9000, Output: 40_000}, 12
+		}), nil, []string{"openai: the ledger keeps 8.3 tokens for each token that answers report, and 12 calls wait. If the provider does not charge so"}},
+		{"one that the provider does refuse", budget(func(b *Budget) {
+			b.Charged, b.Used, b.Waiting, b.Attempts[RateLimited] = Tokens{Output: 400_000}, Tokens{Output: 40_000}, 12, 1
+		}), nil, nil},
+		{"one that nobody waits for", budget(func(b *Budget) { b.Charged, b.Used = Tokens{Output: 400_000}, Tokens{Output: 40_000} }), nil, nil},
 		{"a heavy tenant", nil, tenants(900, 50), []string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls that wait. The others wait behind it`}},
 		{"a heavy tenant that the Transport knows", budget(func(b *Budget) { b.Scopes = append(b.Scopes, Scope{Name: "@heavy"}) }), tenants(900, 50),
 			[]string{`The tenant "heavy" has 90 % of the tokens and 50 of the 52 calls that wait. Tenants share by weight`}},

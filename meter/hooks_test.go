@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestATransportNamesTenantsAndPauses(t *testing.T) {
 		m := meter.New(meter.Options{})
 		rt, err := transport.New(transport.Options{
 			Base: p.RoundTripper(), RPM: 600, Trace: m.Trace("box"),
-			TenantOf: func(r *http.Request) string { return r.Header.Get("X-Team") },
+			Scopes: transport.Scopes{Tenant: func(r *http.Request) string { return r.Header.Get("X-Team") }},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -73,6 +74,60 @@ func TestATransportNamesTenantsAndPauses(t *testing.T) {
 		}
 		if e := s.Events[len(s.Events)-1]; e.By != "box.example" || e.Why != "it named a wait of 3s" || e.For != 3*time.Second {
 			t.Errorf("the event says %+v", e)
+		}
+	})
+}
+
+// The first chunk of a stream is timed from the attempt that brought it, under the
+// names of both conventions; an answer that is none has no such time. The mean wait
+// is of the last minute.
+func TestFirstChunkAndMeanWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := providertest.New(providertest.Options{Latency: func(providertest.Call) providertest.Timing {
+			return providertest.Timing{FirstByte: 300 * time.Millisecond, PerToken: time.Second}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		m := meter.New(meter.Options{})
+		rt, err := transport.New(transport.Options{Base: p.RoundTripper(), RPM: 60, Burst: time.Second, Trace: m.Trace("box")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stream := range []string{"true", "true", "false"} {
+			resp, err := (&http.Client{Transport: rt}).Post("http://box/v1/chat/completions", "application/json",
+				strings.NewReader(`{"model":"m","stream":`+stream+`,"max_tokens":5,"messages":[{"role":"user","content":"Hi"}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		for set, name := range map[meter.GenAI]string{
+			meter.Stable: "gen_ai.client.operation.time_to_first_chunk", meter.Latest: "gen_ai.client.inference.time_to_first_chunk",
+		} {
+			found := false
+			for _, v := range m.Metrics(set) {
+				if v.Name == name {
+					found = true
+					if h := v.Points[0].Histogram; h.Count != 2 || h.Sum < .6 || h.Sum > 2.7 {
+						t.Errorf("%s: %d streams, %v s", name, h.Count, h.Sum)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("there is no %s", name)
+			}
+		}
+		mean := func() time.Duration { return m.Read(0, 0).Budgets[0].MeanWait }
+		before := m.Read(0, 0).Budgets[0].Wait
+		if want, _ := before.Mean(); mean().Seconds() < want-.001 || mean().Seconds() > want+.001 {
+			t.Errorf("mean wait %v, want %v s", mean(), want)
+		}
+		time.Sleep(2 * time.Minute)
+		if mean() != 0 {
+			t.Errorf("mean wait %v after two idle minutes", mean())
 		}
 	})
 }

@@ -139,6 +139,7 @@ func (t *table) calls(bs []Budget) {
 		wait.spread(bs[i].Wait, bs[i].Name)
 		header.spread(bs[i].Header, bs[i].Name)
 	}
+	each(t, bs, Gauge, "tripmeter.wait.mean", "s", "The mean wait of the calls that were admitted in the last minute; 0 if none was.", func(b *Budget) float64 { return b.MeanWait.Seconds() })
 	each(t, bs, Counter, "tripmeter.pacing", "s", "Time in which somebody waited. Its rate is the share of time: at 1 more workers do not help.", func(b *Budget) float64 { return b.Pacing.Seconds() })
 	direction := func(name, help string, of func(*Budget) Tokens) {
 		m := t.add(Counter, name, "{token}", help, "budget", "direction")
@@ -321,8 +322,13 @@ func (m *Meter) genAI(t *table, set GenAI) {
 			}
 		})
 	}
+	first := func(name string) {
+		d := t.add(Distributed, name, "s", "From the start of the last attempt to the first chunk of a stream.", labels[:2]...)
+		visit(func(name, provider string, o *operation) { d.spread(o.first.clone(), name, provider) })
+	}
 	if set == Stable {
 		duration("gen_ai.client.operation.duration")
+		first("gen_ai.client.operation.time_to_first_chunk")
 		usage := t.add(Distributed, "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", append(labels[:2:2], "gen_ai.token.type")...)
 		visit(func(name, provider string, o *operation) {
 			usage.spread(o.input.clone(), name, provider, "input")
@@ -331,6 +337,7 @@ func (m *Meter) genAI(t *table, set GenAI) {
 		return
 	}
 	duration("gen_ai.client.inference.duration")
+	first("gen_ai.client.inference.time_to_first_chunk")
 	for _, c := range []struct {
 		name, help string
 		of         func(*operation) int64

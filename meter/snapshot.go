@@ -37,7 +37,14 @@ type Scope struct {
 	MaxInFlight int64         `json:"maxInFlight"` // 0 is unlimited
 	Pause       *Pause        `json:"pause"`       // nil: not paused
 	Degraded    string        `json:"degraded"`    // why the limits are not kept as they should be; empty: they are
-	Served      limit.Cost    `json:"served"`      // what was admitted over all time, as settled so far
+	Served      Served        `json:"served"`      // what was admitted over all time, as settled so far
+}
+
+// Served is a limit.Cost, as JSON has it.
+type Served struct {
+	Requests int64 `json:"requests"`
+	Input    int64 `json:"input"`  // tokens
+	Output   int64 `json:"output"` // tokens
 }
 
 // A Pause is an order that nothing leaves.
@@ -78,7 +85,7 @@ func scopes(budget string, s limit.Snapshot) []Scope {
 func scope(budget string, s *limit.Snapshot) Scope {
 	out := Scope{
 		Budget: budget, Name: s.Scope, Waiting: int64(s.Waiting), Oldest: s.Oldest,
-		InFlight: int64(s.InFlight), MaxInFlight: int64(s.MaxInFlight), Served: s.Served, Degraded: s.Degraded,
+		InFlight: int64(s.InFlight), MaxInFlight: int64(s.MaxInFlight), Served: Served(s.Served), Degraded: s.Degraded,
 		Limits: make([]Limit, 0, len(s.Limits)),
 	}
 	if !s.PausedUntil.IsZero() || s.Probing {

@@ -26,16 +26,18 @@ type State struct {
 // A Budget is one watched Transport.
 type Budget struct {
 	Series
-	Scopes  []Scope       `json:"scopes"`  // the root first; none if the budget is not watched
-	Pacing  time.Duration `json:"pacing"`  // how long somebody waited, in all
-	Paused  int64         `json:"paused"`  // pauses asked for
-	Askers  []Asker       `json:"askers"`  // by whom, in the order of their first; at most 17, the last is Rest
-	Asked   time.Duration `json:"asked"`   // their sum
-	Lowered int64         `json:"lowered"` // credit that answers took
-	Changed int64         `json:"changed"` // limits that answers changed
-	Doubted int64         `json:"doubted"` // charge rules that answers contradicted
-	Rule    [2]string     `json:"rule"`    // the last of them, and as the answers show it
-	Left    []Headroom    `json:"left"`    // one for each unit
+	Scopes []Scope       `json:"scopes"` // the root first; none if the budget is not watched
+	Pacing time.Duration `json:"pacing"` // how long somebody waited, in all
+	Paused int64         `json:"paused"` // pauses asked for
+	// MeanWait is that of the calls that were admitted in the last minute; 0 if none was.
+	MeanWait time.Duration `json:"meanWait"`
+	Askers   []Asker       `json:"askers"`  // by whom, in the order of their first; at most 17, the last is Rest
+	Asked    time.Duration `json:"asked"`   // their sum
+	Lowered  int64         `json:"lowered"` // credit that answers took
+	Changed  int64         `json:"changed"` // limits that answers changed
+	Doubted  int64         `json:"doubted"` // charge rules that answers contradicted
+	Rule     [2]string     `json:"rule"`    // the last of them, and as the answers show it
+	Left     []Headroom    `json:"left"`    // one for each unit
 }
 
 // An Asker is who asked for pauses: the host of a provider, or "provider" where
@@ -102,7 +104,7 @@ func (m *Meter) Read(waiters int, from int64) State {
 
 func (b *budget) read(now time.Duration, scopes []Scope) Budget {
 	out := Budget{
-		Series: b.series.series(), Scopes: scopes, Pacing: b.pacing,
+		Series: b.series.series(), Scopes: scopes, Pacing: b.pacing, MeanWait: b.waits.mean(now),
 		Paused: b.paused, Askers: append([]Asker{}, b.askers...), Asked: b.asked, Lowered: b.lowered, Changed: b.changed, Doubted: b.doubted, Rule: b.rule,
 	}
 	if out.Scopes == nil {

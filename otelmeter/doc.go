@@ -27,9 +27,9 @@
 // are moving: gen_ai.client.token.usage and gen_ai.client.operation.duration are
 // what dashboards have and what is exported by default. The conventions' own
 // switch, OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental, chooses the
-// names of their release v0.1.0, gen_ai.client.inference.*, instead. Of that
-// release the time to the first chunk is not exported, as a Transport does not
-// look at chunks.
+// names of their release v0.1.0, gen_ai.client.inference.*, instead. The time to the
+// first chunk of a stream is there under both: gen_ai.client.operation.time_to_first_chunk
+// and gen_ai.client.inference.time_to_first_chunk. A repeated attempt starts it anew.
 //
 // Waits under pacing are spread evenly up to the time of one turn. Alert on the
 // mean of tripmeter.wait, not on a quantile.

@@ -115,6 +115,9 @@ func TestMetricsOfARun(t *testing.T) {
 			t.Errorf("provider %q", v.AsString())
 		}
 		d := got["gen_ai.client.operation.duration"].Data.(metricdata.Histogram[float64]).DataPoints[0]
+		if _, ok := got["tripmeter.wait.mean"].Data.(metricdata.Gauge[float64]); !ok || got["gen_ai.client.operation.time_to_first_chunk"].Name == "" {
+			t.Error("the mean wait or the time to the first chunk is missing")
+		}
 		if d.Count != 3 || d.Attributes.HasValue("error.type") {
 			t.Errorf("duration %+v", d)
 		}
@@ -132,7 +135,7 @@ func TestSwitchOfTheConventions(t *testing.T) {
 	tr := m.Trace("box")
 	tr.Queued(r, limit.Cost{Requests: 1})
 	tr.Granted(r, limit.Cost{}, 0)
-	tr.Settled(transport.Settlement{Request: r, Status: 429, Usage: transport.Usage{Input: 3, Output: 4, CachedInput: 2, Found: true}})
+	tr.Settled(transport.Settlement{Request: r, Status: 429, FirstChunk: 250 * time.Millisecond, Usage: transport.Usage{Input: 3, Output: 4, CachedInput: 2, Found: true}})
 	got := collect(t, m, otelmeter.Options{})
 	if got["gen_ai.client.token.usage"].Name != "" || got["gen_ai.client.operation.duration"].Name != "" {
 		t.Error("the old names are there too")
@@ -142,6 +145,9 @@ func TestSwitchOfTheConventions(t *testing.T) {
 		if !ok || s.DataPoints[0].Value != want {
 			t.Errorf("%s is %+v, want %v", name, s, want)
 		}
+	}
+	if h, ok := got["gen_ai.client.inference.time_to_first_chunk"].Data.(metricdata.Histogram[float64]); !ok || h.DataPoints[0].Count != 1 || h.DataPoints[0].Sum != .25 {
+		t.Errorf("time to the first chunk: %+v", h)
 	}
 	d := got["gen_ai.client.inference.duration"].Data.(metricdata.Histogram[float64]).DataPoints[0]
 	if v, _ := d.Attributes.Value("error.type"); v.AsString() != "429" {

@@ -67,8 +67,17 @@ type Profile struct {
 	// providers that name one there name it nowhere else, so the zero value does.
 	IgnoreBodyWait bool
 
+	// Unlimited: the provider limits no rates. What it has no room for waits there, as
+	// with a server on one's own machine. So nothing is awaited from the first answer.
+	Unlimited bool
+
 	// RefusedFree: a refused call is not counted as a request.
 	RefusedFree bool
+
+	// Together are patterns of models, with * for any characters, that have used up an
+	// allowance of the account together: a refusal that speaks of all of them holds all
+	// of them, and no other model.
+	Together []string
 
 	// Endpoints are paths that the common table lacks, or that mean another thing
 	// with this provider. See [Profile.Endpoint].
@@ -99,6 +108,14 @@ func (p Profile) RuleFor(model string) estimate.Rule {
 	return r
 }
 
+// Charging is p with another moment of the charge, and the rest of its rule: for a
+// provider that charges otherwise than its profile says. The output cap is reserved
+// unless the answer itself is charged. [estimate.ParseCharge] reads a name.
+func (p Profile) Charging(c estimate.Charge) Profile {
+	p.Rule.Charge, p.Rule.ReserveCap = c, c != estimate.ChargeActual
+	return p
+}
+
 // AsRecorded reports whether p charges as the profile of its name does, so that what
 // recorded traffic shows of single endpoints and models ([DebitFor]) holds for it.
 // A rule that the user changed goes before the records. So do fields that speak of
@@ -125,6 +142,11 @@ func (p Profile) Validate() error {
 	for _, h := range p.Hosts {
 		if _, err := path.Match(h, ""); err != nil || h == "" || h != strings.ToLower(h) {
 			return fmt.Errorf("profile: Hosts: %q is no pattern in lower case", h)
+		}
+	}
+	for _, t := range p.Together {
+		if t == "" || strings.ContainsAny(t, `?[\`) {
+			return fmt.Errorf("profile: Together: %q is no pattern: only * stands for others", t)
 		}
 	}
 	for _, f := range p.Factors {
@@ -213,6 +235,7 @@ func Names() []string {
 // clone keeps the table out of the caller's reach.
 func (p Profile) clone() Profile {
 	p.Hosts, p.Factors = slices.Clone(p.Hosts), slices.Clone(p.Factors)
+	p.Together = slices.Clone(p.Together)
 	p.Dialect.Windows, p.Endpoints = slices.Clone(p.Dialect.Windows), slices.Clone(p.Endpoints)
 	return p
 }

@@ -121,6 +121,8 @@ func TestValidate(t *testing.T) {
 		{Name: "x", Headroom: -1},
 		{Name: "x", Hosts: []string{"["}},
 		{Name: "x", Hosts: []string{""}},
+		{Name: "x", Together: []string{""}},
+		{Name: "x", Together: []string{"m[ab]"}},
 		{Name: "x", Factors: []Factor{{"m", 0}}},
 		{Name: "x", Rule: estimate.Rule{DefaultCap: -1}},
 	} {

@@ -155,10 +155,11 @@ var table = []Profile{
 	},
 	{
 		// Free models are limited by requests, failed ones included, a minute
-		// and a UTC day.
+		// and a UTC day, over all models whose name ends in :free.
 		Name: "openrouter", Hosts: []string{"openrouter.ai"},
-		Rule:   estimate.Rule{Charge: estimate.ChargeSettle},
-		Source: "OpenRouter limits page", AsOf: "2026-10",
+		Rule:     estimate.Rule{Charge: estimate.ChargeSettle},
+		Together: []string{"*:free"},
+		Source:   "OpenRouter limits page", AsOf: "2026-10",
 	},
 	{
 		// A rolling minute of requests; the fields are gone on a refusal.
@@ -182,7 +183,7 @@ var table = []Profile{
 	},
 	{
 		// No limits of its own: what is set by hand holds.
-		Name: "vllm", Rule: estimate.Rule{Charge: estimate.ChargeActual},
+		Name: "vllm", Rule: estimate.Rule{Charge: estimate.ChargeActual}, Unlimited: true,
 		Source: "vLLM OpenAI-compatible server documentation", AsOf: "2026-10",
 	},
 	{

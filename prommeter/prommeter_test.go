@@ -117,6 +117,8 @@ tripmeter_tokens_used_total{budget="box",direction="output"} 40
 		text := scrape(t, m, prommeter.Options{})
 		for _, want := range []string{
 			`gen_ai_client_operation_duration_seconds_count{error_type="",gen_ai_operation_name="chat",gen_ai_provider_name="box"} 4`,
+			`gen_ai_client_operation_time_to_first_chunk_seconds_count{gen_ai_operation_name="chat",gen_ai_provider_name="box"} 0`,
+			`tripmeter_wait_mean_seconds{budget="box"} 0.75`,
 			`gen_ai_client_token_usage_sum{gen_ai_operation_name="chat",gen_ai_provider_name="box",gen_ai_token_type="output"} 40`,
 		} {
 			if !strings.Contains(text, want+"\n") {
@@ -124,7 +126,8 @@ tripmeter_tokens_used_total{budget="box",direction="output"} 40
 			}
 		}
 		latest := scrape(t, m, prommeter.Options{GenAI: meter.Latest})
-		if !strings.Contains(latest, `gen_ai_client_inference_usage_output_tokens_total{gen_ai_operation_name="chat",gen_ai_provider_name="box"} 40`) || strings.Contains(latest, "gen_ai_client_token_usage") {
+		if !strings.Contains(latest, `gen_ai_client_inference_usage_output_tokens_total{gen_ai_operation_name="chat",gen_ai_provider_name="box"} 40`) || strings.Contains(latest, "gen_ai_client_token_usage") ||
+			!strings.Contains(latest, "gen_ai_client_inference_time_to_first_chunk_seconds_count") {
 			t.Error("the latest conventions have other names")
 		}
 	})

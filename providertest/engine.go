@@ -339,14 +339,18 @@ func (e *engine) chargeRefused(at int64, model string) int64 {
 }
 
 // finish ends a call that was admitted at stamp and returns what it has been
-// charged in all. A call that failed keeps what was charged on arrival.
-func (e *engine) finish(at, stamp int64, p price, failed bool) tokens {
+// charged in all. A call that failed keeps what was charged on arrival, unless it is
+// free.
+func (e *engine) finish(at, stamp int64, p price, failed, free bool) tokens {
 	e.inFlight--
 	before := e.o.onArrival(p)
-	if failed {
+	if failed && !free {
 		return before
 	}
-	after := e.o.inTheEnd(p)
+	after := tokens{}
+	if !free {
+		after = e.o.inTheEnd(p)
+	}
 	diff := tokens{after.in - before.in, after.out - before.out}
 	for _, l := range e.limits {
 		if n := l.units(0, diff); n != 0 && l.judges(p.model) {

@@ -62,7 +62,7 @@ func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, erro
 			e.advance(now)
 			for len(running) > 0 && running[0].at <= now {
 				end := heap.Pop(&running).(ending)
-				e.finish(end.at, end.stamp, end.price, false)
+				e.finish(end.at, end.stamp, end.price, false, false)
 			}
 			next := int64(never)
 			if now < int64(c.At) {

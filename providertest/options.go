@@ -304,6 +304,9 @@ type Options struct {
 	// OutputFactor multiplies the output that is charged at the end (5 on
 	// Bedrock for some models). Zero is 1.
 	OutputFactor int64
+	// OverloadFree gives a call that ends in [Unavailable] or [Overloaded] its tokens
+	// back, since no model ran. Its request stays charged.
+	OverloadFree bool
 	// RefusedCount charges a refused call to the request limits, until the
 	// debt is a whole window's limit.
 	RefusedCount bool

@@ -29,7 +29,7 @@ func (t *traffic) call(e *engine) {
 	p := price{model: t.Model, estimate: t.Input, prompt: t.Input, cap: t.Output, output: t.Output, produces: t.Output > 0}
 	if v := e.judge(at, p); v.reason == "" {
 		e.admit(at, p)
-		e.finish(at, at, p, false)
+		e.finish(at, at, p, false, false)
 		t.admitted++
 	} else {
 		t.refused++

@@ -525,3 +525,24 @@ func TestOptionsNameTheField(t *testing.T) {
 		}
 	}
 }
+
+// An overload gives the tokens back only with OverloadFree; other failures never do.
+func TestOverloadFree(t *testing.T) {
+	for _, free := range []bool{false, true} {
+		for kind, returns := range map[Kind]bool{Unavailable: true, Overloaded: true, ServerError: false} {
+			p := mustNew(t, Options{Charge: Settle, OverloadFree: free, Limits: Limits{RPM: 100, TPM: 100_000}})
+			p.Script(Step{Kind: kind})
+			req, _ := http.NewRequest("POST", "http://provider.test/v1/chat/completions", strings.NewReader(`{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"hi"}]}`))
+			resp, err := p.RoundTripper().RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			e := p.Ledger()[0]
+			if e.Arrival.Output != 50 || (e.Settled == Tokens{}) != (free && returns) || e.Requests != 1 {
+				t.Errorf("%v, free %v: %+v", kind, free, e)
+			}
+		}
+	}
+}

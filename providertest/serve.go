@@ -21,7 +21,8 @@ func (c *exchange) finish(o Outcome, produced int64) {
 	defer p.mu.Unlock()
 	now := p.now()
 	c.price.output = produced
-	t := c.engine.finish(now, c.stamp, c.price, o == Failed)
+	free := p.o.OverloadFree && o == Failed && (c.step.Kind == Unavailable || c.step.Kind == Overloaded)
+	t := c.engine.finish(now, c.stamp, c.price, o == Failed, free)
 	e := c.live
 	c.settled = Tokens{t.in, t.out}
 	e.Outcome, e.End, e.Produced, e.Settled = o, time.Duration(now), produced, c.settled

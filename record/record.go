@@ -39,10 +39,13 @@ type Event struct {
 	Call int64         `json:"call,omitempty"` // which call, from 1; 0 is unknown
 
 	Status  int           `json:"status,omitempty"` // of Answer and Return; 0: no response
-	Took    time.Duration `json:"took,omitempty"`   // Answer: of the attempt to its header; Return: of the call; Grant: the wait
+	Took    time.Duration `json:"took,omitempty"`   // Answer: of the attempt to its header; Return: of the call; Grant: the wait; Pause: its length
 	Input   int64         `json:"input,omitempty"`  // tokens: Usage as reported, Grant as estimated
 	Output  int64         `json:"output,omitempty"`
-	Text    string        `json:"text,omitempty"`    // Refuse: the error; Limit: its name
+	Text    string        `json:"text,omitempty"`    // Refuse: the error; Limit: its name; Pause: why
+	By      string        `json:"by,omitempty"`      // Pause: who asked for it
+	Scope   string        `json:"scope,omitempty"`   // Pause: whom it holds; empty is everybody
+	Until   time.Duration `json:"until,omitempty"`   // Pause: its end, since the recording began, ns
 	PerUnit int64         `json:"perUnit,omitempty"` // Limit: units in its window
 }
 
@@ -55,7 +58,7 @@ const (
 	Return = "return" // it has the header, or an error
 	Grant  = "grant"  // the limiter admitted a call
 	Refuse = "refuse" // the limiter refused one
-	Pause  = "pause"  // nothing leaves for Took
+	Pause  = "pause"  // nothing of Scope leaves for Took
 	Limit  = "limit"  // a limit changed
 )
 
@@ -99,6 +102,9 @@ func (r *Recorder) write(e Event) {
 		return
 	}
 	e.At = time.Since(r.start) // behind the lock, so lines are in order
+	if e.Kind == Pause {
+		e.Until = e.At + e.Took
+	}
 	b, err := json.Marshal(e)
 	if err == nil {
 		_, err = r.w.Write(append(b, '\n'))
@@ -221,7 +227,7 @@ func (r *Recorder) Trace() transport.Trace {
 			r.write(Event{Kind: Refuse, Call: callOf(req.Context()), Text: err.Error()})
 		},
 		Paused: func(req *http.Request, p limit.Pause) {
-			r.write(Event{Kind: Pause, Call: callOf(req.Context()), Took: p.For})
+			r.write(Event{Kind: Pause, Call: callOf(req.Context()), Took: p.For, By: p.By, Scope: p.Scope, Text: p.Why})
 		},
 		LimitChanged: func(old, now limit.Limit) {
 			if old.Rate != now.Rate {

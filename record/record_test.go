@@ -95,6 +95,9 @@ func TestRecordingAgreesWithTheProvider(t *testing.T) {
 				grants++
 			case record.Pause:
 				pauses++
+				if e.By != "box" || e.Text == "" || !strings.HasPrefix(e.Scope, "box#") || e.Took <= 0 || e.Until != e.At+e.Took {
+					t.Errorf("the pause does not say who asked, why, whom it holds and until when: %+v", e)
+				}
 			}
 		}
 		if grants != 5 || pauses != 1 {

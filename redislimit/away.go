@@ -101,7 +101,7 @@ func (l *Limiter) part(limits []limit.Limit) []limit.Limit {
 		if l.o.Away == Share {
 			limits[i] = Split(limits[i], l.members)
 		}
-		limits[i].Empty = true
+		limits[i] = paced(limits[i])
 	}
 	return limits
 }
@@ -281,7 +281,7 @@ func (l *Limiter) comeBack(gap bool) {
 	l.away = nil
 	for p, c := range a.used {
 		if !gap {
-			l.addEnd(p, l.epoch, 0, limit.Cost{Requests: -c.Requests, Input: -c.Input, Output: -c.Output})
+			l.addEnd(endKey{path: p, epoch: l.epoch}, 0, limit.Cost{Requests: -c.Requests, Input: -c.Input, Output: -c.Output})
 		}
 		l.drop(p)
 	}

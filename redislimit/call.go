@@ -163,7 +163,7 @@ func (l *Limiter) build() *call {
 			w.num(2)
 		default:
 			w.num(1)
-			s.def.write(w)
+			s.def.write(w, l.storeNow())
 		}
 	}
 	w.num(int64(len(c.paths)))
@@ -190,6 +190,7 @@ func (l *Limiter) build() *call {
 		x := c.ended[i]
 		w.num(int64(key.path.at))
 		w.num(key.epoch)
+		w.num(key.taken)
 		w.num(x.places)
 		writeCost(w, x.refund)
 	}
@@ -207,7 +208,7 @@ func (l *Limiter) build() *call {
 		} else {
 			w.num(int64(x.scope.at))
 		}
-		x.write(w)
+		x.write(w, l.storeNow())
 	}
 	w.num(int64(len(c.asks)))
 	for _, x := range c.asks {
@@ -234,16 +235,14 @@ func writeCost(w *writer, c limit.Cost) {
 	w.num(c.Output)
 }
 
-func (d *definition) write(w *writer) {
+func (d *definition) write(w *writer, store int64) {
 	w.num(int64(d.options.MaxInFlight))
 	w.num(int64(d.options.MaxQueue))
 	w.num(int64(max(1, d.options.Weight)))
 	w.num(int64(len(d.limits)))
 	for _, lim := range d.limits {
 		w.str(lim.Name)
-		for _, n := range limitNums(lim) {
-			w.num(n)
-		}
+		writeLimit(w, lim, store)
 	}
 }
 
@@ -577,13 +576,18 @@ func (l *Limiter) apply(c *call, s string) error {
 		for k := range 3 {
 			s.sums.refunds[k] = r.num()
 		}
+		s.trail.note(now, s.sums.debits)
+		s.spent = r.num()
 		if full {
 			s.told = epoch
 			s.open = int(r.num())
-			s.limits = s.limits[:0]
+			s.limits, s.windowed = s.limits[:0], false
 			for n := r.num(); n > 0 && r.err == nil; n-- {
-				s.limits = append(s.limits, readKnown(r, now))
+				k := l.readKnown(r, now)
+				s.limits = append(s.limits, k)
+				s.windowed = s.windowed || k.Law.Shape.Windowed()
 			}
+			s.readNotes(r)
 		}
 	}
 	if c.query != nil {
@@ -609,7 +613,7 @@ func (l *Limiter) apply(c *call, s string) error {
 	return r.err
 }
 
-func readKnown(r *reader, now int64) known {
+func (l *Limiter) readKnown(r *reader, now int64) known {
 	k := known{at: now}
 	k.Name = r.str()
 	k.Unit = limit.Unit(r.num())
@@ -620,6 +624,7 @@ func readKnown(r *reader, now int64) known {
 	k.Burst = r.num()
 	k.Largest = r.num()
 	k.level = r.num()
+	readMore(r.str(), &k.Limit, l.local)
 	return k
 }
 
@@ -644,9 +649,9 @@ func (l *Limiter) answered(w *waiter, a asked1, r *reader, epoch int64) {
 				w.tell(limit.Reservation{}, nil)
 			}
 		case here:
-			w.granted(l, l.entry(w.id, w.path, w.cost, epoch, probe))
+			w.granted(l, l.entry(w.id, w.path, w.cost, epoch, l.lastSrv, probe))
 		default:
-			l.giveBack(l.entry(a.id, a.path, a.cost, epoch, probe))
+			l.giveBack(l.entry(a.id, a.path, a.cost, epoch, l.lastSrv, probe))
 		}
 	case 1:
 		seq := r.num()
@@ -698,6 +703,7 @@ func (l *Limiter) delivered(r *reader) {
 	delete(l.line, id)
 	if epoch < 0 { // a limit was lowered below it
 		name := r.str()
+		r.num()
 		if w != nil {
 			e := &limit.Error{Reason: limit.ErrTooLarge, Dimension: name, Waited: time.Since(w.arrived)}
 			for _, s := range w.path.all {
@@ -714,15 +720,15 @@ func (l *Limiter) delivered(r *reader) {
 		}
 		return
 	}
-	probe := r.num() == 1
+	probe, taken := r.num() == 1, r.num()
 	if w != nil {
-		w.granted(l, l.entry(w.id, w.path, w.cost, epoch, probe))
+		w.granted(l, l.entry(w.id, w.path, w.cost, epoch, taken, probe))
 		return
 	}
 	// It gave up while the grant was on its way.
 	if a, ok := l.left[id]; ok {
 		delete(l.left, id)
-		l.giveBack(l.entry(a.id, a.path, a.cost, epoch, probe))
+		l.giveBack(l.entry(a.id, a.path, a.cost, epoch, taken, probe))
 	}
 }
 
@@ -747,7 +753,7 @@ func (l *Limiter) rejoin(c *call, lost bool) {
 		if lost {
 			x.refund = limit.Cost{Requests: min(0, x.refund.Requests), Input: min(0, x.refund.Input), Output: min(0, x.refund.Output)}
 		}
-		l.addEnd(key.path, key.epoch, 0, x.refund)
+		l.addEnd(key, 0, x.refund)
 		l.drop(key.path)
 	}
 	for _, x := range l.ends { // its places went with the member

@@ -13,7 +13,8 @@ type control struct {
 	path  *path // of a probe that ended
 	name  string
 	nums  []int64
-	until time.Time // of a pause: what is left of it counts when it leaves
+	lim   limit.Limit // of ctlLimit and ctlEnforce
+	until time.Time   // of a pause: what is left of it counts when it leaves
 	by    string
 	why   string
 
@@ -32,6 +33,8 @@ const (
 	ctlKnown   = 7
 	ctlEnforce = 8
 	ctlProbe   = 9
+	ctlPassed  = 10
+	ctlNote    = 11
 )
 
 func (l *Limiter) control(c *control) {
@@ -106,6 +109,9 @@ func (l *Limiter) SetScopeLimit(name string, lim limit.Limit) error {
 
 // EnforceScopeLimit puts a limit in force for all members, and leaves what was
 // configured to be seen and restored. Errors are those of SetScopeLimit.
+//
+// The Edge of a Law that is put in force was seen on the clock of this process, and
+// is moved to that of the store. A configured Edge is UTC, by the store's clock.
 func (l *Limiter) EnforceScopeLimit(name string, lim limit.Limit) error {
 	return l.setLimit(ctlEnforce, name, lim)
 }
@@ -119,6 +125,9 @@ func (l *Limiter) setLimit(kind int64, name string, lim limit.Limit) error {
 		return err
 	}
 	l.mu.Lock()
+	if kind == ctlEnforce {
+		lim.Law = onStore(lim.Law, l.storeNow())
+	}
 	s := l.scopeOf(name)
 	if kind == ctlLimit {
 		if s.def == nil {
@@ -130,17 +139,7 @@ func (l *Limiter) setLimit(kind int64, name string, lim limit.Limit) error {
 		l.away.setLimit(name, lim)
 	}
 	l.mu.Unlock()
-	return l.change(&control{kind: kind, scope: s, name: lim.Name, nums: limitNums(lim)})
-}
-
-// limitNums is a limit as the script reads it.
-func limitNums(lim limit.Limit) []int64 {
-	burst, largest := lim.Sizes()
-	empty := int64(0)
-	if lim.Empty {
-		empty = 1
-	}
-	return []int64{int64(lim.Unit), lim.Rate.N, int64(lim.Rate.Window / time.Microsecond), burst, largest, lim.Burst, lim.Largest, empty}
+	return l.change(&control{kind: kind, scope: s, name: lim.Name, lim: lim})
 }
 
 // PauseScope holds every call of every member that takes from the scope. It
@@ -156,7 +155,7 @@ func (l *Limiter) PauseScope(name string, p limit.Pause) {
 		l.away.pause(name, p)
 	}
 	l.mu.Unlock()
-	c := &control{kind: ctlPause, scope: s, by: p.By, why: p.Why, nums: []int64{max(0, micros(p.ProbeAfter))}}
+	c := &control{kind: ctlPause, scope: s, by: p.By, why: p.Why, nums: []int64{max(0, micros(p.ProbeAfter)), bit(p.KeepCredit)}}
 	if p.For > 0 {
 		c.until = time.Now().Add(p.For)
 	}
@@ -196,7 +195,7 @@ func (l *Limiter) DrainScope(name, lim string, keep int64, d time.Duration) bool
 	return c.fell
 }
 
-func (c *control) write(w *writer) {
+func (c *control) write(w *writer, store int64) {
 	switch c.kind {
 	case ctlPause:
 		span := int64(0)
@@ -205,12 +204,19 @@ func (c *control) write(w *writer) {
 		}
 		w.num(span)
 		w.num(c.nums[0])
+		w.num(c.nums[1])
 		w.str(c.by)
 		w.str(c.why)
 		return
-	case ctlDrain, ctlLower, ctlLimit, ctlEnforce, ctlKnown:
+	case ctlLimit, ctlEnforce:
 		w.str(c.name)
-	case ctlProbe:
+		writeLimit(w, c.lim, store)
+	case ctlNote:
+		w.str(c.name)
+		w.str(c.why)
+	case ctlDrain, ctlLower, ctlKnown:
+		w.str(c.name)
+	case ctlProbe, ctlPassed:
 		w.num(int64(c.path.at))
 	}
 	for _, n := range c.nums {

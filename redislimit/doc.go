@@ -1,11 +1,13 @@
 // Package redislimit keeps one budget for many processes: the ledger of package
 // limit, with its state in Redis or Valkey.
 //
+// It counts as package limit does, by buckets, windows and guards, number for number.
+//
 // # The promise
 //
 // The ledger is as exact as the local one, for all processes together. Levels are
-// whole numbers, on the clock of the server alone; no instant of a process reaches
-// it. All limits, places in flight and pauses of a call's path decide in one
+// whole numbers, on the clock of the server alone. No instant of a process reaches
+// it; the edge of a window that a process saw reaches it as a span from now. All limits, places in flight and pauses of a call's path decide in one
 // script, all or none, and a refusal changes nothing. Debt is kept: no key ends
 // before its debt is paid off.
 //
@@ -31,6 +33,7 @@
 // without a limit when the store is away. It cannot tell a process that is cut off
 // from one that is dead: the share that such a process uses meanwhile is beyond the limit,
 // and is charged when it is back. Windows are in whole microseconds.
+// After a gap in the state nobody knows what a window held, so it counts as used up.
 //
 // # Where to begin
 //

@@ -49,6 +49,14 @@ func open(t testing.TB, o redislimit.Options) *redislimit.Limiter {
 	if o.Name == "" {
 		o.Name = t.Name()
 	}
+	if o.Timeout == 0 { // the test is not about a store that is away
+		o.Timeout = patient
+		if o.MemberTTL == 0 {
+			o.MemberTTL = 5 * patient
+		} else {
+			o.Timeout = min(patient, o.MemberTTL/2)
+		}
+	}
 	l, err := redislimit.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +68,9 @@ func open(t testing.TB, o redislimit.Options) *redislimit.Limiter {
 // patient is the Timeout of tests that are not about a store that is away: on a busy
 // machine a server may have no core for longer than the default.
 const patient = 2 * time.Second
+
+// brisk is the default Timeout, for tests about a store that is away.
+const brisk = 250 * time.Millisecond
 
 func tokens(n int64) limit.Cost   { return limit.Cost{Input: n} }
 func requests(n int64) limit.Cost { return limit.Cost{Requests: n} }

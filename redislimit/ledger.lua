@@ -20,14 +20,14 @@ local LINE = 3024000000 -- ms, 35 days; a net only: lines and lanes vanish when 
 -- RB and RL are burst and largest as they were set, 0 for the default; CONF is what
 -- was configured, or false.
 -- What most calls do not read is packed in COLD, and so is the gate; rest() unpacks.
-local NAME, UNIT, N, W, BURST, LARGEST, U, R, AT, BORN, Q, COLD, RB, RL, HELD, TU, TR, V, OWED, LOW, OWNER, CONF =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+local NAME, UNIT, N, W, BURST, LARGEST, U, R, AT, BORN, Q, COLD, MORE, RB, RL, HELD, TU, TR, V, OWED, LOW, OWNER, CONF =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
 -- A scope.
 local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, REFUND, GATE, LIMITS, TAUGHT, PROBEAFTER, PROBEAT, PROBER =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
 -- The root scope also has these.
-local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET, MEMBERS =
-  19, 20, 21, 22, 23, 24, 25, 26, 27, 28
+local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET, MEMBERS, BLIND =
+  19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29
 
 local floor, max, min = math.floor, math.max, math.min
 local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
@@ -54,7 +54,7 @@ for k = 1, ns do
   keys[k + 1] = pre .. 's:' .. name
   if def == 1 then
     defs[k] = pos
-    pos = pos + 4 + 9 * A[pos + 4]
+    pos = pos + 4 + 10 * A[pos + 4]
   end
   must[k] = def == 2
 end
@@ -116,12 +116,11 @@ local function advance(l)
   if l[U] < l[BURST] then put(l, earn(l[U], l[R], l[N], span, l[W])) end
 end
 
--- Microseconds from the instant `from` until the level is k units; from >= now.
-local function wait(l, k, from)
-  local u, r = l[U], l[R]
+-- Microseconds from the instant `from` until u and r are k units; from >= now.
+local function paced(u, r, burst, l, k, from)
   if from > now then
     u, r = earn(u, r, l[N], from - now, l[W])
-    if u >= l[BURST] then u, r = l[BURST], 0 end
+    if u >= burst then u, r = burst, 0 end
   end
   if u >= k then return 0 end
   local q, s = muldiv(k - u, l[W], l[N])
@@ -137,6 +136,724 @@ end
 
 local function fold(sum, c, sign) -- sums over all time, modulo 2^52
   for k = 1, 3 do sum[k] = (sum[k] + sign * c[k]) % P52 end
+end
+
+---------------------------------------------------------------- guards and windows
+
+-- What limit.Guard and limit.Window are, number for number: whole units, and the
+-- store's microseconds. A limit has them in MORE, or false there.
+-- A guard: the level of its pace, then its fields.
+local GU, GR, GAT, GBURST, GBASE, GOPEN, GKNOWN, GSHOWN, GSURE, GNEWEST, GHEARD, GFULL, GSPENT, GSINCE, GDEAF, GWRONG, GBAD, GUNTIL =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
+-- A window: its law; the panes; the log, of which the newest slot, the sum that
+-- counts and the oldest slot that counts are here. The other slots lie in a string
+-- of 1024 pairs, the latest instant and the units, so that a call touches few.
+local SHAPE, WN, FIRST, QUIET, SPAN, GRID, WAT, EDGE, CUR, PAST, PRIOR, WOPEN, NAMED, HEAD, HEADAT, HEADU, SUM, TAIL, TAILAT, TAILU, RING, SPARE =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+-- MORE: a guard, a window, how readings are read, and the law and the guard as they
+-- were set, packed.
+local GUARD, WINDOW, READ, TEXT = 1, 2, 3, 4
+local MARGIN, READAT, RSET, RLATE, ARIGHT, AAT, AUSED, SRIGHT, SAT, SUSED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local FIXED, LOG, SLIDING = 2, 3, 5
+local SLOTS, KEPT = 511, 1024
+local BACKOFF = 600000000
+local MOST = 1000000000000
+
+local X -- what more made
+local function more()
+  if X then return X end
+  X = {}
+
+  ------------------------------------------------ guards
+
+  local function gput(g, u, r)
+    if u < -P52 then u, r = -P52, 0 end
+    if u >= g[GBURST] then u, r = g[GBURST], 0 end
+    g[GU], g[GR] = u, r
+  end
+
+  local function gadvance(l, g)
+    local span = now - g[GAT]
+    if span <= 0 then return end
+    g[GAT] = now
+    if g[GU] < g[GBURST] then gput(g, earn(g[GU], g[GR], l[N], span, l[W])) end
+  end
+
+  local function newGuard(l, burst)
+    burst = min(burst, l[N])
+    return {burst, 0, now, burst, burst, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  end
+
+  local function covers(g, c) return g[GOPEN] == 1 or g[GKNOWN] == 1 and c <= g[GSHOWN] end
+
+  local function passes(l, g, c)
+    gadvance(l, g)
+    return c == 0 or covers(g, c) or g[GU] >= min(c, g[GBURST])
+  end
+
+  local function gspend(l, g, c)
+    if g[GU] >= g[GBURST] then g[GFULL] = 1 end
+    local u, r = g[GU] - c, g[GR]
+    if u < 0 and covers(g, c) then
+      if g[GU] < 0 then u = g[GU] else u, r = 0, 0 end
+    end
+    gput(g, u, r)
+    if g[GKNOWN] == 1 then
+      g[GSHOWN], g[GSURE] = max(-P52, g[GSHOWN] - c), max(-P52, g[GSURE] - c)
+    end
+    if g[GFULL] == 1 and 2 * g[GU] + floor(2 * g[GR] / l[W]) < g[GBURST] then
+      g[GFULL], g[GSPENT], g[GSINCE] = 0, 1, now
+    end
+  end
+
+  local function grefund(g, d)
+    gput(g, g[GU] + d, g[GR])
+    if g[GKNOWN] == 1 then
+      g[GSHOWN], g[GSURE] = min(g[GSHOWN] + d, MOST), min(g[GSURE] + d, MOST)
+    end
+  end
+
+  local function resize(g, burst)
+    g[GBURST] = burst
+    gput(g, g[GU], g[GR])
+  end
+
+  local function gwait(l, g, start, ahead, c)
+    gadvance(l, g)
+    if g[GOPEN] == 1 or c == 0 and ahead == 0 or g[GKNOWN] == 1 and ahead + c <= g[GSHOWN] then return 0 end
+    if g[GKNOWN] == 1 and ahead > 0 and g[GSHOWN] > 0 then
+      ahead = max(0, ahead - g[GSHOWN])
+      if ahead == 0 then return 0 end
+    end
+    return paced(g[GU], g[GR], g[GBURST], l, min(c, g[GBURST]) + ahead, start)
+  end
+
+  local function trusts(g, c) return g[GHEARD] == 0 or g[GKNOWN] == 1 and c <= g[GSURE] end
+
+  local function shown(g, sent, units, sure)
+    if sent < g[GNEWEST] or sent < g[GDEAF] then return end
+    g[GKNOWN], g[GHEARD], g[GNEWEST] = 1, 1, sent
+    g[GSHOWN], g[GSURE] = max(-MOST, min(units, MOST)), max(-MOST, min(sure, MOST))
+  end
+
+  X.passed = function(l, sent)
+    local g = l[MORE] and l[MORE][GUARD]
+    if not g or g[GOPEN] == 1 or g[GSPENT] == 0 or sent < g[GSINCE] then return end
+    g[GSPENT] = 0
+    local burst = min(2 * g[GBURST], l[N])
+    if g[GBAD] > 0 and now < g[GUNTIL] and burst >= g[GBAD] then return end
+    gadvance(l, g)
+    resize(g, burst)
+  end
+
+  local function grefused(l, g)
+    gadvance(l, g)
+    if g[GKNOWN] == 1 and g[GSURE] >= 0 then
+      g[GWRONG] = g[GWRONG] + 1
+      if g[GWRONG] >= 2 then g[GWRONG], g[GDEAF] = 0, now + BACKOFF end
+      g[GNEWEST] = now
+    end
+    if g[GBURST] > g[GBASE] then g[GBAD], g[GUNTIL] = g[GBURST], now + BACKOFF end
+    g[GOPEN], g[GKNOWN], g[GFULL], g[GSPENT], g[GSHOWN], g[GSURE] = 0, 0, 0, 0, 0, 0
+    resize(g, g[GBASE])
+  end
+
+  -- The rate of l is changed already; w is its window before.
+  local function gset(l, g, burst, w)
+    local grown = g[GBURST] > g[GBASE]
+    g[GBASE] = min(burst, l[N])
+    local nextBurst = g[GBASE]
+    if grown then nextBurst = max(g[GBASE], min(g[GBURST], l[N])) end
+    if w ~= l[W] then g[GR] = muldiv(g[GR], l[W], w) end
+    resize(g, nextBurst)
+  end
+
+  ------------------------------------------------ the log of a window
+
+  local function ring(w) return pre .. 'g:' .. w[RING] end
+
+  -- Shows the kept slots from `from` to `to` in order, until f returns true.
+  local function scan(w, from, to, f)
+    from = max(from, w[HEAD] - KEPT + 1)
+    while from < w[HEAD] and from <= to do
+      local p = from % KEPT
+      local n = min(32, KEPT - p, w[HEAD] - from, to - from + 1)
+      local text = call('GETRANGE', ring(w), p * 16, (p + n) * 16 - 1)
+      for k = 0, n - 1 do
+        if #text < k * 16 + 16 then break end
+        local at, units = struct.unpack('>dd', text, k * 16 + 1)
+        if units > 0 and floor(at / w[GRID]) == from + k and f(from + k, at, units) then return end
+      end
+      from = from + n
+    end
+    if to >= w[HEAD] and w[HEADU] > 0 then f(w[HEAD], w[HEADAT], w[HEADU]) end
+  end
+
+  local function slot(w, k)
+    local at, units = 0, 0
+    scan(w, k, k, function(_, a, u) at, units = a, u; return true end)
+    return at, units
+  end
+
+  local function write(w, k, at, units)
+    if k == w[HEAD] then
+      w[HEADAT], w[HEADU] = at, units
+      return
+    end
+    call('SETRANGE', ring(w), k % KEPT * 16, struct.pack('>dd', at, units))
+    call('PEXPIRE', ring(w), KEEP + floor(w[SPAN] / 500))
+  end
+
+  -- What does not count any more at `at` leaves the sum.
+  local function forget(w, at)
+    local from = at - w[SPAN]
+    if w[HEADU] > 0 and w[HEADAT] <= from then
+      w[SUM], w[TAIL] = 0, w[HEAD]
+      return
+    end
+    if w[TAIL] == w[HEAD] or w[TAILAT] > from then return end
+    local k, a, u = w[HEAD], 0, 0
+    scan(w, w[TAIL], w[HEAD] - 1, function(k2, a2, u2)
+      if a2 > from then
+        k, a, u = k2, a2, u2
+        return true
+      end
+      w[SUM] = w[SUM] - u2
+    end)
+    w[TAIL], w[TAILAT], w[TAILU] = k, a, u
+  end
+
+  local function enter(w, at, units)
+    local k = floor(at / w[GRID])
+    if k <= w[HEAD] - KEPT then return end
+    if k > w[HEAD] then
+      if w[HEADU] > 0 then
+        local a, u, old = w[HEADAT], w[HEADU], w[HEAD]
+        if w[TAIL] == old then w[TAILAT], w[TAILU] = a, u end
+        w[HEAD] = k
+        write(w, old, a, u)
+      elseif w[TAIL] == w[HEAD] then
+        w[TAIL] = k
+      end
+      if w[SUM] == 0 then w[TAIL] = k end
+      w[HEAD], w[HEADAT], w[HEADU] = k, 0, 0
+    end
+    local a, u = w[HEADAT], w[HEADU]
+    if k < w[HEAD] then a, u = slot(w, k) end
+    units = min(units, P52 - w[SUM])
+    local counted = k >= w[TAIL]
+    a, u = max(a, at), u + units
+    write(w, k, a, u)
+    if counted then
+      w[SUM] = w[SUM] + units
+    elseif a > w[WAT] - w[SPAN] then
+      w[SUM], w[TAIL] = w[SUM] + u, k
+    end
+    if k == w[TAIL] then w[TAILAT], w[TAILU] = a, u end
+  end
+
+  local function remove(w, at, units)
+    local k = floor(at / w[GRID])
+    if k > w[HEAD] or k <= w[HEAD] - KEPT then return end
+    local a, u = slot(w, k)
+    units = min(units, u)
+    if units <= 0 then return end
+    write(w, k, a, u - units)
+    if k >= w[TAIL] and a > w[WAT] - w[SPAN] then w[SUM] = w[SUM] - units end
+    if k == w[TAIL] then w[TAILU] = u - units end
+  end
+
+  local function logged(w, at) -- what counts at an instant not before now
+    local sum, from = w[SUM], at - w[SPAN]
+    if at > w[WAT] then
+      scan(w, w[TAIL], w[HEAD], function(_, a, u)
+        if a > from then return true end
+        sum = sum - u
+      end)
+    end
+    return sum
+  end
+
+  local function since(w, from) -- what was entered after `from`, which is not after now - span
+    local sum = w[SUM]
+    scan(w, floor(from / w[GRID]), w[TAIL] - 1, function(_, a, u)
+      if a > from and a <= w[WAT] - w[SPAN] then sum = sum + u end
+    end)
+    return sum
+  end
+
+  local function lwait(w, start, ahead, c)
+    local used = logged(w, start)
+    local x = ahead + c - (w[WN] - used)
+    if x <= 0 then return 0 end
+    local turns, all = 0, max(used, w[WN])
+    if x > all then
+      turns = floor((x - all + w[WN] - 1) / w[WN])
+      x = x - turns * w[WN]
+    end
+    local d = w[SPAN]
+    if x <= used then
+      scan(w, w[TAIL], w[HEAD], function(_, a, u)
+        if a <= start - w[SPAN] then return end
+        x = x - u
+        if x <= 0 then
+          d = a + w[SPAN] - start
+          return true
+        end
+      end)
+    end
+    return min(P52, d + turns * w[SPAN])
+  end
+
+  ------------------------------------------------ the panes of a window
+
+  local function rolled(l, w, at)
+    local edge, cur, past, prior, open = w[EDGE], w[CUR], w[PAST], w[PRIOR], w[WOPEN]
+    local win = l[W]
+    if open == 0 or at - edge < win then return edge, cur, past, prior, open end
+    local k = floor((at - edge) / win)
+    if k == 1 then
+      cur, past, prior = 0, cur, past
+    elseif k == 2 then
+      cur, past, prior = 0, 0, cur
+    else
+      cur, past, prior = 0, 0, 0
+    end
+    edge = edge + k * win
+    if w[FIRST] == 1 and w[NAMED] == 0 and cur == 0 and (past == 0 or w[SHAPE] == FIXED) then open = 0 end
+    return edge, cur, past, prior, open
+  end
+
+  local function roll(l, w, at)
+    if at <= w[WAT] then return end
+    w[WAT] = at
+    if w[SHAPE] ~= LOG then w[EDGE], w[CUR], w[PAST], w[PRIOR], w[WOPEN] = rolled(l, w, at) end
+    forget(w, at)
+  end
+
+  local function weighted(l, w, at, edge, cur, past, open) -- whole units, and whether there is a part
+    if open == 0 then return 0, 0 end
+    if w[SHAPE] == FIXED then return cur, 0 end
+    local q, r = muldiv(past, max(0, l[W] - (at - edge)), l[W])
+    return cur + q, r
+  end
+
+  local function paned(l, w, at)
+    local edge, cur, past, _, open = rolled(l, w, at)
+    return weighted(l, w, at, edge, cur, past, open)
+  end
+
+  local function islog(w) return w[SHAPE] == LOG or w[SHAPE] == SLIDING end
+
+  -- What is used at an instant not before now, rounded up and down.
+  local function used(l, w, at)
+    local up, down = 0, 0
+    if w[SHAPE] ~= LOG then
+      local q, r = paned(l, w, at)
+      up, down = r > 0 and q + 1 or q, q
+    end
+    if islog(w) then
+      local n = logged(w, at)
+      up, down = max(up, n), max(down, n)
+    end
+    return up, down
+  end
+
+  local function which(l, w, at) -- the field of the pane that at lies in
+    if at >= w[EDGE] then return CUR end
+    if w[SHAPE] == FIXED then return end
+    if at >= w[EDGE] - l[W] then return PAST end
+    if at >= w[EDGE] - 2 * l[W] then return PRIOR end
+  end
+
+  local function pcharge(l, w, at, units)
+    if w[WOPEN] == 0 then
+      w[EDGE], w[CUR], w[PAST], w[PRIOR], w[WOPEN] = w[WAT], 0, 0, 0, 1
+      at = w[WAT]
+    end
+    w[NAMED] = 0
+    local f = which(l, w, at)
+    if f then w[f] = min(w[f] + units, P52) end
+  end
+
+  local function wcharge(l, w, at, units)
+    if units <= 0 then return end
+    if w[SHAPE] ~= LOG then pcharge(l, w, at, units) end
+    enter(w, at, units)
+  end
+
+  local function wrefund(l, w, taken, units)
+    if units <= 0 then return end
+    if w[SHAPE] ~= LOG then
+      local f = which(l, w, taken)
+      if f then w[f] = w[f] - min(w[f], units) end
+      if w[FIRST] == 1 and w[NAMED] == 0 and w[CUR] == 0 and (w[PAST] == 0 or w[SHAPE] == FIXED) then w[WOPEN] = 0 end
+    end
+    remove(w, taken, units)
+  end
+
+  local function wadmits(l, w, c)
+    if c == 0 then return true end
+    if w[SHAPE] == FIXED and w[QUIET] > 0 and w[WOPEN] == 1 and w[WAT] >= w[EDGE] + l[W] - w[QUIET] then return false end
+    return w[WN] - used(l, w, w[WAT]) >= min(c, w[WN])
+  end
+
+  local function age(l, need, past, cur, n)
+    if past == 0 then return 0 end
+    local q = muldiv(n - cur - need, l[W], min(past, 17592186044416))
+    return l[W] - min(l[W], q)
+  end
+
+  local function pwait(l, w, start, ahead, c)
+    local edge, cur, past, _, open = rolled(l, w, start)
+    if open == 0 then edge, cur, past = start, 0, 0 end
+    local win, n, need = l[W], w[WN], ahead + c
+    local room = max(0, n - cur)
+    if w[SHAPE] == FIXED then
+      if start >= edge + win - w[QUIET] then room = 0 end
+      if need <= room then return 0 end
+      return min(P52, edge + win - start + floor((need - room - 1) / n) * win)
+    end
+    if need > room then
+      local last, left = cur, need
+      if ahead > 0 then last, left = max(cur, n), need - room end
+      local k = floor((left - 1) / n)
+      if k > 0 then last = n end
+      return min(P52, edge + win - start + age(l, left - k * n, last, 0, n) + k * win)
+    end
+    return max(0, edge + age(l, need, past, cur, n) - start)
+  end
+
+  local function wwait(l, w, start, ahead, c)
+    if c == 0 and ahead == 0 then return 0 end
+    c = min(c, w[WN])
+    local d = 0
+    if w[SHAPE] ~= LOG then d = pwait(l, w, start, ahead, c) end
+    if islog(w) then d = max(d, lwait(w, start, ahead, c)) end
+    return d
+  end
+
+  local function others(l, w, at, units)
+    if units < 1 then return false end
+    local before = used(l, w, w[WAT])
+    wcharge(l, w, at, min(units, 4 * MOST))
+    return used(l, w, w[WAT]) > before
+  end
+
+  local function wlower(l, w, at, units)
+    local _, down = used(l, w, w[WAT])
+    return others(l, w, at, w[WN] - units - down)
+  end
+
+  local function wlowerSent(l, w, sent, remaining, charged, returned)
+    sent = min(sent, w[WAT])
+    local left = w[WN] - remaining + charged - returned
+    local missing
+    if w[SHAPE] ~= LOG then
+      if w[WOPEN] == 0 then
+        if w[FIRST] == 1 and sent == w[WAT] then missing = left end
+      elseif sent >= w[EDGE] then
+        missing = left - weighted(l, w, sent, w[EDGE], w[CUR], w[PAST], 1)
+      elseif w[SHAPE] ~= FIXED and sent >= w[EDGE] - l[W] then
+        local q = muldiv(w[PRIOR], w[EDGE] - sent, l[W])
+        missing = left - w[CUR] - w[PAST] - q
+      end
+    end
+    if islog(w) and sent > w[WAT] - w[SPAN] then
+      local m = left - since(w, sent - w[SPAN])
+      if not missing or m < missing then missing = m end
+    end
+    return missing ~= nil and others(l, w, sent, missing)
+  end
+
+  local function wdrain(l, w, keep, d)
+    local at, fell = w[WAT] + d, false
+    if w[SHAPE] ~= LOG then
+      local q, r = paned(l, w, at)
+      local over = w[WN] - keep - q
+      local edge = w[WOPEN] == 1 and w[EDGE] or w[WAT]
+      local weight = 0
+      if at - edge < l[W] then
+        weight = l[W]
+      elseif w[SHAPE] ~= FIXED and at - edge < 2 * l[W] then
+        weight = 2 * l[W] - (at - edge)
+      end
+      if weight > 0 and over >= 1 then
+        local units, rest = muldiv(over, l[W], weight)
+        units = units - floor((r - rest) / weight)
+        pcharge(l, w, w[WAT], min(units, MOST))
+        fell = true
+      end
+    end
+    if islog(w) and d < w[SPAN] then
+      local x = w[WN] - keep - logged(w, at)
+      if x > 0 then
+        enter(w, w[WAT], x)
+        fell = true
+      end
+    end
+    return fell
+  end
+
+  -- law: shape, edge, first call, margin, quiet, spare; at 4 to 9 of what was set.
+  local function begin(l, name, law, at)
+    local span = l[W] + law[7]
+    local grid = floor((span + SLOTS - 1) / SLOTS)
+    local head = floor(at / grid)
+    local open = (law[6] == 0 or law[5] ~= 0) and 1 or 0
+    local edge = 0
+    if open == 1 then edge = at - (at - law[5]) % l[W] end
+    local w = {law[4], max(1, l[N] - law[9]), law[6], law[8], span, grid, at, edge, 0, 0, 0, open, law[6],
+      head, 0, 0, 0, head, 0, 0, name, law[9]}
+    call('DEL', ring(w))
+    return w
+  end
+
+  local function credit(l, w) return w[WN] - used(l, w, w[WAT]) end
+
+  local function follow(s, l, m, law)
+    local name = s[SNAME] .. '\0' .. l[NAME]
+    local w = m[WINDOW]
+    if law[4] < FIXED then
+      if w then call('DEL', ring(w)) end
+      m[WINDOW] = false
+    elseif not w then
+      w = begin(l, name, law, now)
+      m[WINDOW] = w
+      wcharge(l, w, now, l[N] - min(l[U], l[N]))
+    else -- what was used goes on under the other law
+      roll(l, w, now)
+      local from, all = max(0, now - 2 * l[W]), {}
+      scan(w, floor(from / w[GRID]), w[HEAD], function(_, a, u)
+        if a >= from then all[#all + 1] = {a, u} end
+      end)
+      w = begin(l, name, law, from)
+      m[WINDOW] = w
+      for _, x in ipairs(all) do
+        roll(l, w, x[1])
+        wcharge(l, w, x[1], x[2])
+      end
+      roll(l, w, now)
+    end
+  end
+
+  ------------------------------------------------ both, and the bucket
+
+  local function ready(l)
+    local m = l[MORE]
+    local w = m[WINDOW]
+    if w then roll(l, w, now) end
+    return m[GUARD], w
+  end
+
+  X.admits = function(l, c)
+    local g, w = ready(l)
+    if g and not passes(l, g, c) or c > l[LARGEST] then return false end
+    local room = l[U] >= min(c, l[BURST])
+    if not w then return room end
+    if g then return room and (trusts(g, c) or wadmits(l, w, c)) end
+    return wadmits(l, w, c)
+  end
+
+  X.spend = function(l, c)
+    local g, w = ready(l)
+    put(l, l[U] - c, l[R])
+    if g then
+      gadvance(l, g)
+      gspend(l, g, c)
+    end
+    if w then wcharge(l, w, now, c) end
+  end
+
+  X.refund = function(l, taken, d)
+    local g, w = ready(l)
+    put(l, l[U] + d, l[R])
+    if g then grefund(g, d) end
+    if w then wrefund(l, w, taken, d) end
+  end
+
+  X.wait = function(l, start, ahead, c)
+    local g, w = ready(l)
+    local d = 0
+    if not w or g then d = paced(l[U], l[R], l[BURST], l, min(c, l[BURST]) + ahead, start) end
+    if w and not (g and trusts(g, ahead + c)) then d = max(d, wwait(l, w, start, ahead, c)) end
+    if g then d = max(d, gwait(l, g, start, ahead, c)) end
+    return d
+  end
+
+  X.credit = function(l)
+    local g, w = ready(l)
+    if not w or g and g[GHEARD] == 0 then return l[U] end
+    if g then return min(credit(l, w), l[U]) end
+    return credit(l, w)
+  end
+
+  X.capacity = function(l)
+    local g, w = ready(l)
+    if not g then return w and l[N] or l[BURST] end
+    local n = g[GBURST]
+    if g[GOPEN] == 1 then n = l[N] elseif g[GKNOWN] == 1 then n = max(n, g[GSHOWN]) end
+    return max(0, min(l[BURST], n))
+  end
+
+  X.held = function(l) -- of the credit, what the guard holds back
+    local g = ready(l)
+    if not g or g[GOPEN] == 1 then return 0 end
+    gadvance(l, g)
+    local n = g[GU]
+    if g[GKNOWN] == 1 then n = max(n, g[GSHOWN]) end
+    local c = X.credit(l)
+    return max(0, c - max(0, n))
+  end
+
+  X.refused = function(l, keep, d)
+    local g, w = ready(l)
+    if g then
+      grefused(l, g)
+      return false
+    end
+    return w and wdrain(l, w, keep, d) or false
+  end
+
+  -- A gap in the state: blind is how long nobody knows what was sent, or below zero.
+  X.unlearn = function(l, at, blind)
+    if at < now - 2 * l[W] then return end -- what was sent then does not count now
+    local g, w = ready(l)
+    if g then
+      grefused(l, g)
+      gput(g, min(g[GU], 0), 0)
+    end
+    if not w then return end
+    if blind < 0 then
+      wlower(l, w, at, 0)
+    else
+      wcharge(l, w, at, min(l[N], (earn(0, 0, l[N], blind, l[W]))))
+    end
+  end
+
+  X.known = function(l, units)
+    local _, w = ready(l)
+    return w and wlower(l, w, now, units) or false
+  end
+
+  -- Around a change of the rate.
+  X.before = function(l)
+    local g, w = ready(l)
+    if g then gadvance(l, g) end
+    return w and credit(l, w)
+  end
+  X.after = function(l, was, win)
+    local m = l[MORE]
+    local g, w = m[GUARD], m[WINDOW]
+    if g then gset(l, g, g[GBASE], win) end
+    if not w then return end
+    if win == l[W] then
+      local n = max(1, l[N] - w[SPARE])
+      if n > w[WN] then wcharge(l, w, now, n - w[WN]) end
+      w[WN] = n
+    else
+      local text = unpack_(m[TEXT])
+      w = begin(l, w[RING], text, now)
+      m[WINDOW] = w
+      wcharge(l, w, now, w[WN] - min(was, w[WN]))
+    end
+  end
+
+  local none = {0, 0, 0, 0, 0, 0, 0, 0, 0}
+  X.obey = function(s, l, text)
+    local m = l[MORE] or {false, false, false, ''}
+    local old = m[TEXT] == '' and none or unpack_(m[TEXT])
+    local new = text == '' and none or unpack_(text)
+    l[MORE], m[TEXT] = m, text
+    for k = 4, 9 do
+      if old[k] ~= new[k] then
+        follow(s, l, m, new)
+        break
+      end
+    end
+    local g = m[GUARD]
+    if g then gadvance(l, g) end
+    if new[1] == old[1] then
+    elseif new[1] > 0 and old[1] > 0 then
+      gset(l, g, new[1], l[W])
+    elseif new[1] > 0 then
+      m[GUARD] = newGuard(l, new[1])
+    else
+      -- A short burst instead of the guard: what went through that is not there.
+      if l[BURST] < l[N] and not m[WINDOW] and (g[GU] < l[U] or g[GU] == l[U] and g[GR] < l[R]) then put(l, g[GU], g[GR]) end
+      m[GUARD] = false
+    end
+    local r = m[READ]
+    if new[2] > 0 or new[3] > 0 then
+      r = r or {0, 0, 0, new[3] == 2 and 3 or 0, 0, 0, 0, 0, 0, 0}
+      r[MARGIN], r[READAT] = new[2], new[3]
+    else
+      r = false
+    end
+    m[READ] = r
+    if text == '' and not m[GUARD] and not m[WINDOW] and not r then l[MORE] = false end
+  end
+
+  -- Of which instant readings speak: limit/lower.go has the rule.
+  local function signed(x)
+    x = x % P52
+    if x > P52 / 2 then x = x - P52 end
+    return x
+  end
+  local function apart(rem, at, sum, rem2, at2, sum2, l)
+    local still = rem2 - signed(sum - sum2)
+    local fill = earn(0, 0, l[N], math.abs(at - at2), l[W])
+    if at < at2 then fill = -fill end
+    return min(math.abs(rem - still), math.abs(rem - still - fill))
+  end
+  X.late = function(l, remaining, sent, sum, sumThen)
+    local r = l[MORE][READ]
+    if not r or r[READAT] == 0 then return false end
+    if r[RSET] == 1 and remaining < l[N] - floor(l[N] / 50) then
+      local a = apart(remaining, now, sum, r[ARIGHT], r[AAT], r[AUSED], l)
+      local b = apart(remaining, sent, sumThen, r[SRIGHT], r[SAT], r[SUSED], l)
+      local near = earn(0, 0, l[N], 500000, l[W])
+      if a <= near and b > 2 * near and 4 * a < b then
+        r[RLATE] = min(r[RLATE] + 1, 6)
+      elseif b <= near and a > 2 * near and 4 * b < a then
+        r[RLATE] = max(r[RLATE] - 1, -6)
+      end
+    end
+    r[RSET], r[ARIGHT], r[AAT], r[AUSED] = 1, remaining, now, sum
+    r[SRIGHT], r[SAT], r[SUSED] = remaining, sent, sumThen
+    return r[RLATE] >= 3
+  end
+  X.margin = function(l) return l[MORE][READ] and l[MORE][READ][MARGIN] or 0 end
+
+  X.saw = function(l, sent, remaining, charged, returned, near)
+    local g, w = ready(l)
+    local left = remaining - X.margin(l) - charged + returned
+    if g then shown(g, sent, left, left - near) end
+    return w and not g and wlowerSent(l, w, sent, remaining, charged, returned) or false
+  end
+
+  X.spent = function(l) -- when a whole burst went that nobody has judged yet
+    local g = l[MORE] and l[MORE][GUARD]
+    return g and g[GSPENT] == 1 and g[GSINCE] or 0
+  end
+
+  X.drop = function(l)
+    local w = l[MORE] and l[MORE][WINDOW]
+    if w then call('DEL', ring(w)) end
+  end
+
+  return X
+end
+
+-- Whether c must wait for l, and from `start` how long with `ahead` units before it.
+local function short(l, c)
+  if l[MORE] then return not more().admits(l, c) end
+  return l[U] < min(c, l[BURST])
+end
+
+local function wait(l, start, ahead, c)
+  if l[MORE] then return more().wait(l, start, ahead, c) end
+  return paced(l[U], l[R], l[BURST], l, min(c, l[BURST]) + ahead, start)
 end
 
 ---------------------------------------------------------------- scopes
@@ -162,7 +879,7 @@ local function warm(s) -- unpack what is cold in a scope
     local l = k == 0 and g or s[LIMITS][k]
     if l[COLD] ~= true then
       local c = unpack_(l[COLD])
-      for j = 1, 10 do l[COLD + j] = c[j] end
+      for j = 1, 10 do l[MORE + j] = c[j] end
       l[COLD] = true
     end
   end
@@ -172,8 +889,8 @@ local function cool(l)
   if l[COLD] == true then
     local c = {}
     for j = 1, 10 do
-      c[j] = l[COLD + j]
-      l[COLD + j] = nil
+      c[j] = l[MORE + j]
+      l[MORE + j] = nil
     end
     l[COLD] = pack(c)
   end
@@ -224,12 +941,20 @@ local function newPath(class, tenant, list)
 end
 
 -- Give back (or charge, where negative) to every limit that charged it.
-local function correct(path, refund, epoch)
+local function correct(path, refund, epoch, taken)
   for _, s in ipairs(path.s) do
     fold(s[REFUND], refund, 1)
     for _, l in ipairs(s[LIMITS]) do
       local d = amount(refund, l[UNIT])
-      if d ~= 0 and l[BORN] <= epoch then put(l, l[U] + d, l[R]) end
+      if d ~= 0 and l[BORN] <= epoch then
+        if not l[MORE] then
+          put(l, l[U] + d, l[R])
+        elseif d > 0 then
+          more().refund(l, taken, d)
+        else
+          more().spend(l, -d)
+        end
+      end
     end
     touch(s)
     dirty[s] = true
@@ -314,10 +1039,12 @@ rest = function()
     local ru, rr = real(l)
     local tu, tr = earn(l[U], l[R], l[N], left, l[W])
     local old = l[W]
+    local was = l[MORE] and more().before(l)
     rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
     local r = muldiv(l[R], w, old)
     l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
     put(l, l[U], r)
+    if l[MORE] then more().after(l, was, old) end
     if left == 0 then return end
     tu, tr = spend(tu, tr, n, left, w)
     local u = l[U]
@@ -330,12 +1057,12 @@ rest = function()
   end
 
   local function newLine(name, d, born)
-    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
+    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, false, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
   end
 
   local function create(name)
     local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
-      newLine('', {0, 0, 0, 0, 0, 0, 0}, 0), {}, 0, 0, 0, ''}
+      newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, ''}
     scopes[name] = s
     touch(s)
     return s
@@ -347,32 +1074,35 @@ rest = function()
     end
   end
 
-  -- d is unit, N, W, burst, largest, the last two as set, and 1 if it starts empty.
+  -- d is unit, N, W, burst, largest, the last two as set, 1 if it starts empty, and
+  -- the rest, packed.
   -- An N of zero removes the limit, which is returned.
   local function setLimit(s, name, d)
     local l, k = find(s, name)
     touch(s)
     dirty[s] = true
     if d[2] == 0 then
-      if l then table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
+      if l then more().drop(l); table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
       return l
     end
     if not l then
       root[EPOCH] = root[EPOCH] + 1
       l = newLine(name, d, root[EPOCH])
       if d[8] == 1 then l[U] = 0 end
+      if d[9] ~= '' then more().obey(s, l, d[9]) end
       table.insert(s[LIMITS], l)
       return nil, l
     end
     root[EPOCH] = root[EPOCH] + 1
     change(l, d[2], d[3], d[4], d[5])
     l[RB], l[RL] = d[6], d[7]
+    if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
     if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
     return nil, l
   end
 
   local function readLimit()
-    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
+    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
   end
 
   local function configure(s, name, d)
@@ -392,39 +1122,51 @@ rest = function()
     if apply then apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3] end
   end
 
-  local function pauseScope(s, span, probe, by, why)
-    if span <= 0 and probe > 0 then span = P52 - now end
-    if span <= 0 then return end
-    if probe > 0 or s[PROBEAFTER] > 0 then -- a new pause renews the wait for a probe
-      if probe > 0 then s[PROBEAFTER] = probe end
-      s[PROBEAT], s[PROBER] = now + s[PROBEAFTER], ''
-      touch(s)
-      dirty[s] = true
+  -- The least instant at which anybody may go in s.
+  local function opens(s)
+    if s[PROBEAFTER] > 0 then return min(s[PROBEAT], s[PAUSED]) end
+    return s[PAUSED]
+  end
+
+  local function pauseScope(s, span, probe, by, why, keep)
+    if span <= 0 and probe <= 0 then return end
+    if span <= 0 then span = P52 - now end
+    local at = now + span -- until then nobody goes at all
+    if probe > 0 and probe < span then at = now + probe else probe = 0 end
+    if now < s[PAUSED] and now + span <= s[PAUSED] then
+      if s[PROBEAFTER] == 0 then return end
+      at = max(at, s[PROBEAT]) -- a new pause renews the wait for a probe
+      s[PROBEAT], s[PROBER] = at, ''
+    else
+      if now < s[PAUSED] then at = max(at, opens(s)) end
+      s[PAUSED], s[BY], s[WHY] = now + span, by, why
+      s[PROBEAFTER], s[PROBEAT], s[PROBER] = probe, probe > 0 and at or 0, ''
     end
-    if now + span <= s[PAUSED] then return end
-    s[PAUSED], s[BY], s[WHY] = now + span, by, why
-    if probe == 0 then s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, '' end
     for _, l in ipairs(s[LIMITS]) do
-      if l[W] <= MINUTE then setBack(l, l[UNIT] == 0 and 1 or 0, span) end
+      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, at - now) end
     end
     touch(s)
     dirty[s] = true
   end
 
-  -- A pause that ends before its time: limits start from nothing now, not then.
+  -- A pause that ends before its time: limits start from nothing now, not then. So
+  -- they do after a probe.
   local function resume(s)
+    local probed = now < s[PAUSED] and s[PROBEAFTER] > 0 and s[PROBEAT] <= now
     s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
     touch(s)
     dirty[s] = true
     if s[PAUSED] <= now then return end
     s[PAUSED] = now
     for _, l in ipairs(s[LIMITS]) do
+      local first = l[UNIT] == 0 and 1 or 0
       if l[W] <= MINUTE and now < l[HELD] then
         local u, r = real(l)
-        local first = l[UNIT] == 0 and 1 or 0
         if less(first, 0, u, r) then u, r = first, 0 end
         put(l, u, r)
         l[HELD] = now
+      elseif l[W] <= MINUTE and probed then
+        setBack(l, first, 0)
       end
     end
   end
@@ -442,6 +1184,7 @@ rest = function()
         else
           lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
         end
+        if l[MORE] then more().unlearn(l, min(now, root[LEARN]), root[BLIND]) end
       end
     end
     touch(s)
@@ -523,7 +1266,7 @@ rest = function()
       hold(who, s, 1)
       for _, l in ipairs(s[LIMITS]) do
         local c = amount(cost, l[UNIT])
-        if c > 0 then put(l, l[U] - c, l[R]) end
+        if l[MORE] then more().spend(l, c) elseif c > 0 then put(l, l[U] - c, l[R]) end
       end
       touch(s)
     end
@@ -556,7 +1299,7 @@ rest = function()
       if g == mine then queue = true end
       for _, l in ipairs(s[LIMITS]) do
         local c = amount(cost, l[UNIT])
-        if c > 0 and (l[U] < min(c, l[BURST]) or (queue and l[Q] > 0)) then return l, s end
+        if c > 0 and (queue and l[Q] > 0 or short(l, c)) then return l, s end
         if l == mine then queue = true end
       end
     end
@@ -566,7 +1309,8 @@ rest = function()
   local function forecast(path, cost, alone)
     local start, which, whose = now, nil, nil
     for _, s in ipairs(path.s) do
-      if s[PAUSED] > start then start, which, whose = s[PAUSED], s[GATE], s end
+      local at = opens(s)
+      if at > start then start, which, whose = at, s[GATE], s end
     end
     local at = start
     for _, s in ipairs(path.s) do
@@ -574,7 +1318,7 @@ rest = function()
         local c = amount(cost, l[UNIT])
         local ahead = alone and 0 or amount(s[WAIT], l[UNIT])
         if c > 0 then
-          local d = wait(l, min(c, l[BURST]) + ahead, start)
+          local d = wait(l, start, ahead, c)
           if start + d > at then at, which, whose = start + d, l, s end
         end
       end
@@ -654,7 +1398,7 @@ rest = function()
         if s[PROBEAT] > 0 and s[PROBER] == '' then at = min(at, s[PROBEAT]) end
       end
     else
-      at = now + wait(l, min(amount(cost, l[UNIT]), l[BURST]), now)
+      at = now + max(1, wait(l, now, 0, amount(cost, l[UNIT])))
     end
     local key = lineKey(s, l)
     if not at then
@@ -709,7 +1453,7 @@ rest = function()
           call('ZREM', lkey, head)
           count(path, {w[6], w[7], w[8]}, -1)
           if alive(w[1]) then
-            post(w[1], {w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME]})
+            post(w[1], {w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME], 0})
           end
         elseif lack == l then
           due(s, l, w[1], cost, path)
@@ -721,7 +1465,7 @@ rest = function()
           call('ZREM', lkey, head)
           count(path, {w[6], w[7], w[8]}, -1)
           local probe = grant(w[1], path, cost, w[2])
-          post(w[1], {w[2], root[EPOCH], id, w[3], w[4], w[5], probe})
+          post(w[1], {w[2], root[EPOCH], id, w[3], w[4], w[5], probe, now})
           local c = share(path, l, cost)
           if l[LOW] > 0 and l[Q] > l[LOW] then
             if path.class > 0 then l[OWED] = l[OWED] - c else l[OWED] = l[OWED] + c / 9 end
@@ -875,8 +1619,8 @@ local fresh = not raw[2]
 if fresh then
   if hello == 0 then return pack({'unknown'}) end
   root = rest().create('')
-  root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS] =
-    0, now, 0, 0, now, now + ttl, 0, '', 0, 0
+  root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS], root[BLIND] =
+    0, now, 0, 0, now, now + ttl, 0, '', 0, 0, -1
   call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
 else
   root = unpack_(raw[2])
@@ -897,13 +1641,16 @@ end
 local sameState = knownGen == root[GEN]
 local gap = (sameState and seen > root[REV])
   or (had == 1 and not sameState and root[LEARN] == 0) -- a newcomer may have made it anew
-  or (now - root[LAST] > ttl and call('ZCARD', pre .. 'm') > 0)
-if gap then
+local apart = now - root[LAST] > ttl and call('ZCARD', pre .. 'm') > 0
+if gap or apart then
+  -- What the shares sent meanwhile is bounded where nothing else is missing.
+  root[BLIND] = gap and -1 or now - root[LAST] + learnFor
+  gap = true
   -- Others may have seen a little more: they are not to find the same gap again.
   if sameState then root[REV] = max(root[REV], seen) + 1000000 end
   root[LEARN] = now + learnFor
   root[SWEEP] = now + ttl + learnFor
-  rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state')
+  rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state', 0)
 end
 root[REV] = root[REV] + 1
 root[LAST] = now
@@ -981,7 +1728,7 @@ if now >= root[SWEEP] then
       -- What it was granted and never heard of was never sent.
       for _, m in ipairs(call('LRANGE', pre .. 'i:' .. who, 0, 255)) do
         m = unpack_(m)
-        if m[2] >= 0 then correct(rest().laneOf(m[3]), {m[4], m[5], m[6]}, m[2]) end
+        if m[2] >= 0 then correct(rest().laneOf(m[3]), {m[4], m[5], m[6]}, m[2], m[8] or now) end
       end
       call('DEL', pre .. 'h:' .. who, pre .. 'i:' .. who)
       local dead = call('GET', pre .. 'p:' .. who)
@@ -1011,7 +1758,7 @@ end
 ---------------------------------------------------------------- what ended
 
 for _ = 1, nx() do
-  local path, epoch, places = paths[nx()], nx(), nx()
+  local path, epoch, taken, places = paths[nx()], nx(), nx(), nx()
   local refund = {nx(), nx(), nx()}
   for _, s in ipairs(path.s) do
     if places > 0 then
@@ -1021,7 +1768,7 @@ for _ = 1, nx() do
       dirty[s] = true
     end
   end
-  if refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(path, refund, epoch) end
+  if refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(path, refund, epoch, taken) end
 end
 
 -- Who gave up waiting. The place in the line is found by its number.
@@ -1047,30 +1794,47 @@ for _ = 1, changes do
   local kind, name = nx(), names[nx()]
   local s = get(name)
   if kind == 1 then -- pause
-    local span, probe, by, why = nx(), nx(), nx(), nx()
-    M.pauseScope(s or M.create(name), span, probe, by, why)
+    local span, probe, keep, by, why = nx(), nx(), nx(), nx(), nx()
+    M.pauseScope(s or M.create(name), span, probe, by, why, keep)
   elseif kind == 2 then -- resume
     if s then M.resume(s) end
   elseif kind == 3 then -- drain
     local limit, keep, span = nx(), nx(), nx()
     local l = s and M.find(s, limit)
     local fell = l and M.setBack(l, keep, span)
+    if l and l[MORE] then
+      fell = more().refused(l, keep, span) or fell
+      touch(s)
+      dirty[s] = true
+    end
     if fell then touch(s); dirty[s] = true end
     out[#out + 1] = fell and 1 or 0
   elseif kind == 4 then -- lower: what was left at `at`, when the sums were these
-    local limit, remaining, at = nx(), nx(), nx()
-    local d, f = {nx(), nx(), nx()}, {nx(), nx(), nx()}
+    local limit, remaining, at, refused, young = nx(), nx(), nx(), nx(), nx()
+    local d, f, b = {nx(), nx(), nx()}, {nx(), nx(), nx()}, {nx(), nx(), nx()}
     local l = s and M.find(s, limit)
     local fell = false
     if l then
-      local out, back = {}, {}
+      local out, back, near = {}, {}, {}
       for k = 1, 3 do
+        if young == 1 then d[k] = s[DEBIT][k] end -- what left since may be in the reading
         out[k] = (s[DEBIT][k] - d[k]) % P52
         back[k] = (s[REFUND][k] - f[k]) % P52
+        near[k] = (d[k] - b[k]) % P52
         if out[k] > P52 / 2 then out[k] = out[k] - P52 end
         if back[k] > P52 / 2 then back[k] = back[k] - P52 end
+        if near[k] > P52 / 2 then near[k] = near[k] - P52 end
       end
-      local u, r = earn(remaining - amount(out, l[UNIT]) + amount(back, l[UNIT]), 0, l[N], max(0, now - at), l[W])
+      local unit, late, margin = l[UNIT], false, 0
+      local charged, returned = amount(out, unit), amount(back, unit)
+      at = min(at, now)
+      if l[MORE] then
+        margin = more().margin(l)
+        late = more().late(l, remaining, at,
+          amount(s[DEBIT], unit) - amount(s[REFUND], unit), amount(d, unit) - amount(f, unit))
+      end
+      local u, r = earn(remaining - margin - charged + returned, 0, l[N], now - at, l[W])
+      if late and u < remaining - margin then u, r = remaining - margin, 0 end
       fell = M.lower(l, u, r)
       if fell then
         l[TU], l[TR] = 0, 0
@@ -1081,6 +1845,14 @@ for _ = 1, changes do
         M.took(l, u, r)
         if (tu < l[TU] or tu == l[TU] and tr < l[TR]) then l[TU], l[TR] = tu, tr end
         touch(s)
+      end
+      if l[MORE] and refused == 0 then -- what a refusal shows is no balance to go by
+        if late then at, charged, returned = now, 0, 0 end
+        fell = more().saw(l, at, remaining, charged, returned, max(0, amount(near, unit))) or fell
+      end
+      if l[MORE] then
+        touch(s)
+        dirty[s] = true
       end
     end
     out[#out + 1] = fell and 1 or 0
@@ -1124,10 +1896,31 @@ for _ = 1, changes do
         dirty[s] = true
       end
     end
+  elseif kind == 11 then -- a note
+    local key, text = nx(), nx()
+    key = string.sub(key, 1, 256)
+    local nkey = pre .. 'n:' .. name
+    if call('HLEN', nkey) < 64 or call('HEXISTS', nkey, key) == 1 then
+      call('HSET', nkey, key, string.format('%.0f:', now) .. text)
+      call('PEXPIRE', nkey, KEEP)
+      root[EPOCH] = root[EPOCH] + 1
+    end
+  elseif kind == 10 then -- an attempt that left then was not refused
+    local path, sent = paths[nx()], nx()
+    for _, s in ipairs(path.s) do
+      for _, l in ipairs(s[LIMITS]) do
+        if l[MORE] then
+          more().passed(l, sent)
+          touch(s)
+          dirty[s] = true
+        end
+      end
+    end
   elseif kind == 7 then -- what the member last knew of a long window
     local limit, units, at = nx(), nx(), nx()
     local l = s and M.find(s, limit)
     if l and M.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
+    if l and l[MORE] and more().known(l, units) then touch(s) end
   end
 end
 
@@ -1175,14 +1968,15 @@ for k = 1, na do
       local l = flat[j]
       local unit = l[UNIT]
       local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
-      if c > 0 and (c > l[LARGEST] or l[U] < c and l[U] < l[BURST]) then ok = false end
+      if c > 0 and (c > l[LARGEST] or l[MORE] and not more().admits(l, c) or l[U] < c and l[U] < l[BURST] and not l[MORE]) then ok = false end
     end
   end
   if ok then
     for j = 1, #flat do
       local l = flat[j]
       local unit = l[UNIT]
-      l[U] = l[U] - (unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co)
+      local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
+      if l[MORE] then more().spend(l, c) else l[U] = l[U] - c end
     end
     for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
     local sum = path.sum
@@ -1235,6 +2029,7 @@ for _, m in ipairs(mail) do
   out[#out + 1] = m[1]
   out[#out + 1] = m[2]
   out[#out + 1] = m[7]
+  out[#out + 1] = m[8] or now
 end
 
 news = knownEpoch ~= root[EPOCH] or hello == 1
@@ -1249,13 +2044,35 @@ for k = 1, ns do
     out[#out + 1] = s[PAUSED]
     for j = 1, 3 do out[#out + 1] = s[DEBIT][j] end
     for j = 1, 3 do out[#out + 1] = s[REFUND][j] end
+    local spent = 0
+    for _, l in ipairs(s[LIMITS]) do
+      if l[MORE] then
+        local at = more().spent(l)
+        if at > 0 and (spent == 0 or at < spent) then spent = at end
+      end
+    end
+    out[#out + 1] = spent
     if news or levels == 1 then
       rest()
       out[#out + 1] = s[MAXOPEN]
       out[#out + 1] = #s[LIMITS]
       for _, l in ipairs(s[LIMITS]) do
         for j = NAME, LARGEST do out[#out + 1] = l[j] end
-        out[#out + 1], out[#out + 2], out[#out + 3] = l[RB], l[RL], l[U]
+        local n = #out
+        out[n + 1], out[n + 2], out[n + 3], out[n + 4] = l[RB], l[RL], l[U], ''
+        if l[MORE] then out[n + 3], out[n + 4] = more().credit(l), l[MORE][TEXT] end
+      end
+      local notes = call('HGETALL', pre .. 'n:' .. names[k])
+      out[#out + 1] = #notes / 2
+      local at = {}
+      for j = 1, #notes, 2 do at[notes[j]] = notes[j + 1] end
+      local sorted = {}
+      for key in pairs(at) do sorted[#sorted + 1] = key end
+      table.sort(sorted)
+      for _, key in ipairs(sorted) do
+        local cut = string.find(at[key], ':', 1, true)
+        local n = #out
+        out[n + 1], out[n + 2], out[n + 3] = key, tonumber(string.sub(at[key], 1, cut - 1)), string.sub(at[key], cut + 1)
       end
     end
   end
@@ -1275,10 +2092,15 @@ if nx() == 1 then
       out[#out + 1] = #s[LIMITS]
       for _, l in ipairs(s[LIMITS]) do
         for j = NAME, LARGEST do out[#out + 1] = l[j] end
-        for _, j in ipairs({RB, RL, U, R}) do out[#out + 1] = l[j] end
-        out[#out + 1] = amount(s[WAIT], l[UNIT])
-        local c = l[CONF] or {0, 0, 0, 0, 0, 0, 0, 0}
+        for _, j in ipairs({RB, RL}) do out[#out + 1] = l[j] end
+        local held, capacity, level, text = 0, l[BURST], l[U], ''
+        if l[MORE] then
+          held, capacity, level, text = more().held(l), more().capacity(l), more().credit(l), l[MORE][TEXT]
+        end
+        for _, v in ipairs({level, held, capacity, text, amount(s[WAIT], l[UNIT])}) do out[#out + 1] = v end
+        local c = l[CONF] or {0, 0, 0, 0, 0, 0, 0, 0, ''}
         for _, j in ipairs({1, 2, 3, 6, 7}) do out[#out + 1] = c[j] end
+        out[#out + 1] = c[9] or ''
       end
     end
   end
@@ -1315,6 +2137,7 @@ for _, s in ipairs(order) do
   local ms = KEEP
   for _, l in ipairs(s[LIMITS]) do
     if l[U] < l[BURST] then ms = max(ms, (l[BURST] - l[U]) * l[W] / l[N] / 999 + 1000) end
+    if l[MORE] then ms = max(ms, l[W] / 500 + KEEP) end
   end
   if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
   if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end

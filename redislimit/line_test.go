@@ -59,6 +59,10 @@ func TestWithoutListeningAProcessAsks(t *testing.T) {
 
 func TestTurnsAreInOrderOverAllProcesses(t *testing.T) {
 	t.Parallel()
+	onTime(t, theTurnsAreInOrderOverAllProcesses)
+}
+
+func theTurnsAreInOrderOverAllProcesses(t testing.TB) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 4, func() redislimit.Runner { return runner }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(100), 10, true), Timeout: patient, MemberTTL: 5 * patient})
@@ -303,6 +307,10 @@ func TestAProbeGoesAloneAndItsEndDecides(t *testing.T) {
 // flight.
 func TestTenantsShareFairlyOverProcesses(t *testing.T) {
 	t.Parallel()
+	onTime(t, theTenantsShareFairlyOverProcesses)
+}
+
+func theTenantsShareFairlyOverProcesses(t testing.TB) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	const rate = 3000
@@ -366,6 +374,10 @@ func TestTenantsShareFairlyOverProcesses(t *testing.T) {
 
 func TestWeightsAndClasses(t *testing.T) {
 	t.Parallel()
+	onTime(t, theWeightsAndClasses)
+}
+
+func theWeightsAndClasses(t testing.TB) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{

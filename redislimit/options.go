@@ -128,7 +128,8 @@ type State struct {
 
 // Split is the one line of a budget without a store: each of n processes takes
 // l divided by n. Rates are divided exactly, by making the window longer where
-// the number of units cannot be divided. Bursts are divided and at least 1.
+// the number of units cannot be divided. Limits that count by windows are rounded down
+// instead. Bursts and guards are divided and at least 1.
 //
 // It costs what idle processes do not use: see docs/scale.md. For Kubernetes n is
 // the replica count.
@@ -137,14 +138,19 @@ func Split(l limit.Limit, n int) limit.Limit {
 		return l
 	}
 	burst, largest := l.Sizes()
-	if l.Rate.N%int64(n) == 0 {
-		l.Rate.N /= int64(n)
+	part := func(units int64) int64 { return units / int64(n) }
+	l.Margin, l.Law.Spare = part(l.Margin), part(l.Law.Spare)
+	if l.Guard > 0 {
+		l.Guard = max(1, part(l.Guard))
+	}
+	if l.Rate.N%int64(n) == 0 || l.Law.Shape.Windowed() { // a longer window would let n times as much go at once
+		l.Rate.N = max(1, part(l.Rate.N))
 	} else if w := l.Rate.Window * time.Duration(n); w <= limit.MaxWindow && w > 0 {
 		l.Rate.Window = w
 	} else {
-		l.Rate.N = max(1, l.Rate.N/int64(n))
+		l.Rate.N = max(1, part(l.Rate.N))
 	}
-	l.Burst, l.Largest = max(1, burst/int64(n)), largest
+	l.Burst, l.Largest = max(1, part(burst)), largest
 	return l
 }
 
@@ -257,6 +263,8 @@ func checkOptions(o limit.ScopeOptions) error {
 		return fail("MaxInFlight", o.MaxInFlight, "must not be negative")
 	case o.MaxQueue < 0:
 		return fail("MaxQueue", o.MaxQueue, "must not be negative")
+	case o.Allowances != nil:
+		return fail("Allowances", *o.Allowances, "are not kept in the store: package budget keeps them in each process")
 	}
 	return nil
 }

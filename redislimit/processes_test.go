@@ -43,21 +43,32 @@ type worker struct {
 	Callers                 int
 	Think                   time.Duration // between two calls of a caller
 	Tenant                  string
-	Split                   int // without the store, of so many
+	Split                   int           // without the store, of so many
+	Skew                    time.Duration // of its clock
+	Window                  limit.Law     // of a second limit, twice as wide, whose edge it has seen on its clock
 }
 
 func (w worker) run() {
 	var l limit.Ledger
+	redislimit.SkewClock(w.Skew)
 	limits := tokenLimit(limit.PerSecond(w.Rate), w.Burst, true)
 	if w.Split > 0 {
 		l = redislimit.Alone(redislimit.Split(limits[0], w.Split))
 	} else {
 		t := &fatal{}
-		x, err := redislimit.New(redislimit.Options{Name: w.Budget, Runner: viaRueidis(t, w.Store), Limits: limits, MaxInFlight: 4096})
+		x, err := redislimit.New(redislimit.Options{Name: w.Budget, Runner: viaRueidis(t, w.Store), Limits: limits, MaxInFlight: 4096,
+			Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second})
 		if err != nil {
 			panic(err)
 		}
 		l = x
+		if w.Window.Shape.Windowed() { // by now its edge has passed on every clock
+			w.Window.Edge += w.Skew
+			lim := limit.Limit{Name: "window", Unit: limit.Tokens, Rate: limit.Rate{N: 2 * w.Rate, Window: 2 * time.Second}, Law: w.Window}
+			if err := x.EnforceScopeLimit("", lim); err != nil {
+				panic(err)
+			}
+		}
 	}
 	var all sync.WaitGroup
 	for i := range w.Callers {
@@ -199,27 +210,37 @@ func start(t testing.TB, w worker) *exec.Cmd {
 }
 
 // Eight processes on one budget, one of which is killed every half a second and
-// another one begins.
+// another one begins. Each has a clock of its own, off by up to ten minutes, on which it
+// has seen the edge of a window: in the store it is one instant.
 func TestEightProcessesKilledAtRandom(t *testing.T) {
 	t.Parallel()
+	onTime(t, theEightProcessesKilledAtRandom)
+}
+
+func theEightProcessesKilledAtRandom(t testing.TB) {
 	const rate, burst, span = 4000, 8000, 16 * time.Second
 	server := redistest.Start(t)
 	p := newProvider(t, rate, burst)
-	w := worker{Store: server.Addr, Provider: p.addr, Budget: "kill", Rate: rate, Burst: burst, Callers: 6}
+	w := worker{Store: server.Addr, Provider: p.addr, Budget: "kill", Rate: rate, Burst: burst, Callers: 6,
+		Window: limit.Law{Shape: limit.ShapeFixed, Edge: time.Duration(time.Now().UnixNano())}}
+	r := rand.New(rand.NewPCG(5, 6))
+	skewed := func() *exec.Cmd {
+		w.Skew = time.Duration(r.IntN(1_200_000)-600_000) * time.Millisecond
+		return start(t, w)
+	}
 	var procs []*exec.Cmd
 	for range 8 {
-		procs = append(procs, start(t, w))
+		procs = append(procs, skewed())
 	}
 	eventually(t, 10*time.Second, "they work", func() bool { return p.used() > 0 })
 	time.Sleep(time.Second)
-	r := rand.New(rand.NewPCG(5, 6))
 	begin, from, kills := time.Now(), p.used(), 0
 	for time.Since(begin) < span {
 		time.Sleep(400*time.Millisecond + time.Duration(r.IntN(200))*time.Millisecond)
 		i := r.IntN(len(procs))
 		procs[i].Process.Kill()
 		kills++
-		procs[i] = start(t, w)
+		procs[i] = skewed()
 	}
 	used := float64(p.used()-from) / (rate * time.Since(begin).Seconds())
 	t.Logf("%d kills, %.3f of the rate used, %d calls over the limit, by %.0f tokens at most", kills, used, p.refused, -p.deepest)
@@ -233,11 +254,25 @@ func TestEightProcessesKilledAtRandom(t *testing.T) {
 		c.Process.Kill()
 	}
 	// What is left is what the dead held: it comes back.
-	l := open(t, redislimit.Options{Name: "kill", Runner: viaRueidis(t, server.Addr), Limits: tokenLimit(limit.PerSecond(rate), burst, true), MaxInFlight: 4096})
+	l := open(t, redislimit.Options{Name: "kill", Runner: viaRueidis(t, server.Addr), Limits: tokenLimit(limit.PerSecond(rate), burst, true), MaxInFlight: 4096,
+		Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second})
 	eventually(t, 10*time.Second, "places and turns of the dead are back", func() bool {
 		s := l.Snapshot()
 		return s.InFlight == 0 && s.Waiting == 0
 	})
+	// All of them meant one edge.
+	for _, s := range l.Snapshot().Limits {
+		if s.Name != "window" {
+			continue
+		}
+		const window = 2 * time.Second
+		off := (s.Law.Edge-w.Window.Edge)%window + window
+		if off = min(off%window, (window-off%window)%window); off > 50*time.Millisecond {
+			t.Errorf("the edge is off by %v", off)
+		}
+		return
+	}
+	t.Error("the window is gone")
 }
 
 // Four processes at three times the load, equal and unequal, use what one process
@@ -245,6 +280,10 @@ func TestEightProcessesKilledAtRandom(t *testing.T) {
 // not lend.
 func TestFourProcessesUseWhatOneUses(t *testing.T) {
 	t.Parallel()
+	onTime(t, theFourProcessesUseWhatOneUses)
+}
+
+func theFourProcessesUseWhatOneUses(t testing.TB) {
 	const rate, burst, span = 3000, 6000, 6 * time.Second
 	server := redistest.Start(t)
 	used := map[string]float64{}

@@ -14,12 +14,13 @@ type entry struct {
 	cost  limit.Cost
 	path  *path
 	epoch int64             // limits that came later did not charge it
+	taken int64             // the store's instant of its admission
 	probe bool              // it goes while its scope is paused
 	local limit.Reservation // of the share, while the store is away
 	away  *away             // not nil if it is the share's
 
 	sent  int64  // the store's instant, 0: not sent
-	marks []sums // of each scope of the path, then
+	marks []mark // of each scope of the path, then
 	young bool   // sent less than 250 ms ago
 }
 
@@ -84,6 +85,7 @@ type end struct {
 type endKey struct {
 	path  *path
 	epoch int64
+	taken int64 // the instant of admission, where a window must know it; else 0
 }
 
 type cancel struct {
@@ -94,9 +96,9 @@ type cancel struct {
 }
 
 // entry enters what the store has granted.
-func (l *Limiter) entry(id int64, p *path, cost limit.Cost, epoch int64, probe bool) *entry {
+func (l *Limiter) entry(id int64, p *path, cost limit.Cost, epoch, taken int64, probe bool) *entry {
 	e := l.entries.put()
-	e.id, e.cost, e.path, e.epoch, e.probe = id, cost, p, epoch, probe
+	e.id, e.cost, e.path, e.epoch, e.taken, e.probe = id, cost, p, epoch, taken, probe
 	return e
 }
 
@@ -112,7 +114,11 @@ func (l *Limiter) finish(e *entry, refund limit.Cost, kept bool) {
 		l.entries.drop(e)
 		return
 	}
-	l.addEnd(e.path, e.epoch, 1, refund)
+	key := endKey{path: e.path, epoch: e.epoch}
+	if e.path.windowed() {
+		key.taken = e.taken
+	}
+	l.addEnd(key, 1, refund)
 	l.drop(e.path)
 	l.entries.drop(e)
 }
@@ -123,13 +129,12 @@ func cost(c, less limit.Cost) limit.Cost {
 
 // addEnd notes an end, to leave with the next call, or at the latest after
 // SettleWithin; at once while somebody waits.
-func (l *Limiter) addEnd(p *path, epoch, places int64, refund limit.Cost) {
-	key := endKey{p, epoch}
+func (l *Limiter) addEnd(key endKey, places int64, refund limit.Cost) {
 	x := l.ends[key]
 	if x == nil {
 		x = &end{}
 		l.ends[key] = x
-		p.refs++
+		key.path.refs++
 	}
 	x.places += places
 	x.refund.Requests += refund.Requests
@@ -225,7 +230,7 @@ func (l *Limiter) Sent(handle uint64) {
 	e.sent = l.storeNow()
 	e.marks = e.marks[:0]
 	for _, s := range e.path.all {
-		e.marks = append(e.marks, s.sums)
+		e.marks = append(e.marks, mark{s.sums, s.trail.at(e.sent - settleTime)})
 	}
 	l.young.push(e)
 }
@@ -236,6 +241,11 @@ func (l *Limiter) storeNow() int64 {
 		return 0
 	}
 	return l.lastSrv + int64(time.Since(l.lastAt)/time.Microsecond)
+}
+
+// local is an instant of the store, by the clock of this process.
+func (l *Limiter) local(us int64) time.Time {
+	return l.lastAt.Add(time.Duration(us-l.lastSrv) * time.Microsecond)
 }
 
 // young lists what was sent less than 250 ms ago: debits of that time may be in
@@ -266,7 +276,7 @@ func (y *young) settle(now int64) {
 		n++
 		if x.e.seq == x.seq && x.e.sent == x.at {
 			for i, s := range x.e.path.all {
-				x.e.marks[i].debits = s.sums.debits
+				x.e.marks[i].sums.debits = s.sums.debits
 			}
 			x.e.young = false
 		}
@@ -302,9 +312,12 @@ func (l *Limiter) Lower(handle uint64, scope, name string, remaining int64, own 
 		l.mu.Unlock()
 		return r.Lower(name, remaining, own)
 	}
-	m, s := e.marks[at], e.path.all[at]
-	if e.young { // nothing after it counts yet
-		m.debits = s.sums.debits
+	m, s := e.marks[at].sums, e.path.all[at]
+	before := e.marks[at].before
+	if e.taken >= e.sent-settleTime { // its own charge is not what others may have sent
+		for k, n := range [...]int64{e.cost.Requests, e.cost.Input, e.cost.Output} {
+			before[k] = (before[k] + n) % wrap
+		}
 	}
 	var unit limit.Unit
 	for _, k := range s.limits {
@@ -315,8 +328,9 @@ func (l *Limiter) Lower(handle uint64, scope, name string, remaining int64, own 
 	held := [...]int64{clamp(own.Requests), clamp(own.Input), clamp(own.Output), clamp(own.Input) + clamp(own.Output)}[unit&3]
 	remaining = max(-limit.MaxUnits, min(remaining, limit.MaxUnits)) - held
 	c := &control{kind: ctlLower, scope: s, name: name, done: make(chan struct{}), nums: []int64{
-		remaining, e.sent,
+		remaining, e.sent, bit(held != 0), bit(e.young),
 		m.debits[0], m.debits[1], m.debits[2], m.refunds[0], m.refunds[1], m.refunds[2],
+		before[0], before[1], before[2],
 	}}
 	l.control(c)
 	l.mu.Unlock()

@@ -15,10 +15,17 @@ type scope struct {
 	pinned bool        // it was configured here, so def must not be forgotten
 
 	sums   sums // as last told
+	trail  trail
+	spent  int64 // when a whole burst went that no answer has judged yet; 0: none did
 	limits []known
 	open   int   // MaxInFlight, as last told
 	told   int64 // the epoch of the limits when they were
 	paused int64 // until when, as last told, microseconds of the store
+
+	notes []note // as last told, by key
+	noted uint64 // how often they changed
+
+	windowed bool // one of its limits is a window
 
 	call int64 // the last call that named it, and its place there
 	at   int

@@ -113,7 +113,6 @@ func (q *query) read(r *reader, l *Limiter, c *call) {
 		}
 		var served [3]int64
 		for k := range served {
-			const wrap = 1 << 52
 			served[k] = ((s.sums.debits[k]-s.sums.refunds[k])%wrap + wrap) % wrap
 		}
 		x.Served = limit.Cost{Requests: served[0], Input: served[1], Output: served[2]}
@@ -122,20 +121,24 @@ func (q *query) read(r *reader, l *Limiter, c *call) {
 			s.Name = r.str()
 			s.Unit = limit.Unit(r.num())
 			s.Rate = limit.Rate{N: r.num(), Window: time.Duration(r.num()) * time.Microsecond}
-			s.Capacity = r.num()
+			r.num()
 			r.num()
 			s.Burst, s.Largest = r.num(), r.num()
-			level := r.num()
-			r.num() // a part of a unit: credit is rounded down, and debt up
+			level := r.num() // a part of a unit is left out: credit is rounded down, and debt up
 			s.Credit = max(0, level)
 			if level < 0 {
 				s.Debt = -level
 			}
+			s.Held, s.Capacity = r.num(), r.num()
+			readMore(r.str(), &s.Limit, l.local)
+			s.Law = s.Limit.Law
 			s.Waiting = r.num()
 			unit, n, w, burst, largest := r.num(), r.num(), r.num(), r.num(), r.num()
+			more := r.str()
 			if n > 0 {
 				s.Configured = limit.Limit{Name: s.Name, Unit: limit.Unit(unit), Burst: burst, Largest: largest,
 					Rate: limit.Rate{N: n, Window: time.Duration(w) * time.Microsecond}}
+				readMore(more, &s.Configured, l.local)
 			}
 			x.Limits = append(x.Limits, s)
 		}

@@ -108,6 +108,14 @@ func TestEveryKeyEndsAndNoneBeforeItsDebt(t *testing.T) {
 	queue(t, m[1], limit.Ask{Cost: tokens(1), Tenant: "u"})
 	queue(t, m[1], limit.Ask{Cost: tokens(1), Class: limit.Batch})
 	m[1].PauseScope("elsewhere", limit.Pause{For: 5 * time.Hour})
+	lim := limit.Limit{Name: "log", Rate: limit.Rate{N: 100, Window: time.Second}, Guard: 10, Law: limit.Law{Shape: limit.ShapeLog}}
+	m[0].EnforceScopeLimit("windowed", lim)
+	for range 3 {
+		take(t, m[0], limit.Ask{Cost: requests(1), Scopes: []string{"windowed"}}).Keep()
+		time.Sleep(5 * time.Millisecond) // another slot
+	}
+	m[0].Note("windowed", "key", "text")
+	m[0].Snapshot()
 	keys := strings.Split(server.Must(t, "KEYS", "*"), "\n")
 	if len(keys) < 8 {
 		t.Fatalf("only %q", keys)
@@ -141,7 +149,7 @@ func TestLostStateIsNoFreshBurst(t *testing.T) {
 			server := redistest.Start(t)
 			var gaps atomic.Int64
 			runner := viaGoRedis(t, server.Addr)
-			m := members(t, 3, func() redislimit.Runner { return runner }, redislimit.Options{
+			m := members(t, 3, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
 				Limits: append(tokenLimit(limit.PerSecond(1000), 10_000, false), limit.Limit{Name: "day", Unit: limit.Tokens, Rate: limit.PerDay(50_000), Burst: 50_000}),
 				Trace:  redislimit.Trace{Gap: func(redislimit.State) { gaps.Add(1) }}})
 			held := take(t, m[0], limit.Ask{Cost: tokens(6000)})
@@ -206,7 +214,7 @@ func TestARestartWithPersistenceKeepsDebt(t *testing.T) {
 func TestAFullServerRefusesAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
-	l := open(t, redislimit.Options{Runner: viaGoRedis(t, server.Addr), Limits: tokenLimit(limit.PerHour(1), 100, false)})
+	l := open(t, redislimit.Options{Timeout: brisk, Runner: viaGoRedis(t, server.Addr), Limits: tokenLimit(limit.PerHour(1), 100, false)})
 	take(t, l, limit.Ask{Cost: tokens(10)}).Keep()
 	server.Must(t, "CONFIG", "SET", "maxmemory", "1")
 	_, err := l.TryAdmit(limit.Ask{Cost: tokens(10)})
@@ -278,7 +286,7 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 			server := redistest.Start(t)
 			runner := viaGoRedis(t, server.Addr)
 			var away, back atomic.Int64
-			m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
+			m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
 				Away: p, Limits: tokenLimit(limit.PerSecond(1000), 1000, false), MaxInFlight: 10,
 				Trace: redislimit.Trace{
 					Away: func(s redislimit.State) {
@@ -329,6 +337,10 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 // is charged when it is back: nothing is admitted twice in the long run.
 func TestOneProcessCutOffIsChargedForItsShare(t *testing.T) {
 	t.Parallel()
+	onTime(t, theOneProcessCutOffIsChargedForItsShare)
+}
+
+func theOneProcessCutOffIsChargedForItsShare(t testing.TB) {
 	server := redistest.Start(t)
 	runner := viaRueidis(t, server.Addr)
 	lines := []*wire{{Runner: runner}, {Runner: runner}}
@@ -424,63 +436,67 @@ func TestThirtySecondsWithoutTheStore(t *testing.T) {
 	for _, how := range []string{"stopped", "frozen"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			const rate, burst, outage = 2000, 4000, 30 * time.Second
-			server := redistest.Start(t)
-			m := members(t, 4, func() redislimit.Runner { return viaGoRedis(t, server.Addr) }, redislimit.Options{Limits: tokenLimit(limit.PerSecond(rate), burst, true)})
-			for _, l := range m {
-				l.Snapshot()
-			}
-			begun := time.Now()
-			var down, up time.Time
-			go func() {
-				time.Sleep(3 * time.Second)
-				down = time.Now()
-				if how == "stopped" {
-					server.Kill()
-				} else {
-					server.Freeze()
-				}
-				time.Sleep(outage)
-				if how == "stopped" {
-					server.Run(t)
-				} else {
-					server.Thaw()
-				}
-				up = time.Now()
-			}()
-			all, longest := hammer(m, 8, 20, outage+8*time.Second)
-			if over := excess(all, rate, burst+rate/4); over > 0 {
-				t.Errorf("%.0f tokens over the limit", over)
-			}
-			before := between(all, begun.Add(time.Second), down) / (rate * down.Sub(begun.Add(time.Second)).Seconds())
-			during := between(all, down.Add(time.Second), up) / (rate * up.Sub(down.Add(time.Second)).Seconds())
-			back := time.Duration(0)
-			for _, l := range m {
-				if l.State().Away {
-					t.Error("still away")
-				}
-			}
-			for _, a := range all {
-				if a.at.After(up.Add(600 * time.Millisecond)) {
-					back = a.at.Sub(up)
-					break
-				}
-			}
-			after := between(all, up.Add(time.Second), up.Add(4*time.Second)) / (rate * 3)
-			t.Logf("used: before %.3f, during %.3f, after %.3f; the longest call %v; first after the learning period %v", before, during, after, longest, back)
-			if longest > 1500*time.Millisecond {
-				t.Errorf("a call bound to one second took %v", longest)
-			}
-			if during < 0.9 || during > 1.01 {
-				t.Errorf("the shares used %.3f of the rate", during)
-			}
-			if back > time.Second {
-				t.Errorf("back after %v", back)
-			}
-			if after < 0.75 || after > 1.2 { // that it is no burst, excess has shown
-				t.Errorf("%.3f of the rate after it", after)
-			}
+			onTime(t, func(t testing.TB) { thirtySeconds(t, how) })
 		})
+	}
+}
+
+func thirtySeconds(t testing.TB, how string) {
+	const rate, burst, outage = 2000, 4000, 30 * time.Second
+	server := redistest.Start(t)
+	m := members(t, 4, func() redislimit.Runner { return viaGoRedis(t, server.Addr) }, redislimit.Options{Timeout: brisk, Limits: tokenLimit(limit.PerSecond(rate), burst, true)})
+	for _, l := range m {
+		l.Snapshot()
+	}
+	begun := time.Now()
+	var down, up time.Time
+	go func() {
+		time.Sleep(3 * time.Second)
+		down = time.Now()
+		if how == "stopped" {
+			server.Kill()
+		} else {
+			server.Freeze()
+		}
+		time.Sleep(outage)
+		if how == "stopped" {
+			server.Run(t)
+		} else {
+			server.Thaw()
+		}
+		up = time.Now()
+	}()
+	all, longest := hammer(m, 8, 20, outage+8*time.Second)
+	if over := excess(all, rate, burst+rate/4); over > 0 {
+		t.Errorf("%.0f tokens over the limit", over)
+	}
+	before := between(all, begun.Add(time.Second), down) / (rate * down.Sub(begun.Add(time.Second)).Seconds())
+	during := between(all, down.Add(time.Second), up) / (rate * up.Sub(down.Add(time.Second)).Seconds())
+	back := time.Duration(0)
+	for _, l := range m {
+		if l.State().Away {
+			t.Error("still away")
+		}
+	}
+	for _, a := range all {
+		if a.at.After(up.Add(600 * time.Millisecond)) {
+			back = a.at.Sub(up)
+			break
+		}
+	}
+	after := between(all, up.Add(time.Second), up.Add(4*time.Second)) / (rate * 3)
+	t.Logf("used: before %.3f, during %.3f, after %.3f; the longest call %v; first after the learning period %v", before, during, after, longest, back)
+	if longest > 1500*time.Millisecond {
+		t.Errorf("a call bound to one second took %v", longest)
+	}
+	if during < 0.9 || during > 1.01 {
+		t.Errorf("the shares used %.3f of the rate", during)
+	}
+	if back > time.Second {
+		t.Errorf("back after %v", back)
+	}
+	if after < 0.75 || after > 1.2 { // that it is no burst, excess has shown
+		t.Errorf("%.3f of the rate after it", after)
 	}
 }
 
@@ -550,7 +566,7 @@ func TestTheShareIsOfEveryScope(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	runner := viaGoRedis(t, server.Addr)
-	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{
+	m := members(t, 2, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
 		Open: func(scope string) (limit.ScopeOptions, []limit.Limit) {
 			if scope == "model" {
 				return limit.ScopeOptions{MaxInFlight: 4}, tokenLimit(limit.PerHour(1000), 1000, false)

@@ -62,7 +62,8 @@ const (
 )
 
 // limited reports whether the body speaks of a limit or an overload, whatever the
-// status. Some gateways, and Google's older interfaces, answer 403.
+// status. Some gateways, and Google's older interfaces, answer 403; the JSON
+// protocols of Amazon answer 400.
 func (c *call) limited() bool {
 	switch v := &c.reading.Body; v.Class {
 	case refusal.RateLimit, refusal.Overload, refusal.Quota:
@@ -142,9 +143,14 @@ func (c *call) worthAnother() bool {
 }
 
 // patient reports whether the response may be a refusal for the rate that counts by
-// time and not as an attempt.
+// time and not as an attempt. Not that of a call which makes a lasting thing: no
+// model's rate refused it, and its caller wants to know soon.
 func (c *call) patient() bool {
-	return c.t.opts.RateLimitFor > 0 && c.limit > 1 && c.resp != nil && c.resp.StatusCode == http.StatusTooManyRequests
+	if c.t.opts.RateLimitFor <= 0 || c.limit <= 1 || c.per.attempts > 0 || c.resp == nil {
+		return false
+	}
+	s := c.resp.StatusCode
+	return s == http.StatusTooManyRequests && !c.creates() || s == http.StatusBadRequest && c.ownRate()
 }
 
 // ownRate reports whether the caller was too fast for its own limit.
@@ -176,7 +182,7 @@ func (c *call) worthIt() bool {
 		return true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return false // the server will not learn it
-	case http.StatusForbidden:
+	case http.StatusForbidden, http.StatusBadRequest: // Google and gateways; Amazon and Alibaba
 		if !hasEnded(c.req) {
 			c.readBody()
 		}

@@ -14,6 +14,10 @@ const (
 	DefaultMaxRetryAfter = 60 * time.Second
 )
 
+// DefaultRateLimitFor is the RateLimitFor of package transport where neither the
+// attempts nor RateLimitFor are set. In [Options] zero does not stand for it.
+const DefaultRateLimitFor = 10 * time.Minute
+
 // Options say how often, how long and for what a [Transport] tries again. They
 // are copied by [New]. The zero value is ready for use. A negative number is an
 // error of New, and so is a MinBackoff above MaxBackoff.
@@ -25,8 +29,9 @@ type Options struct {
 	// RateLimitFor bounds a call that is refused for its rate by time instead of
 	// attempts, from its first such refusal on: it was too fast, nothing failed, and
 	// it can go when there is room. Such refusals then do not count as attempts.
-	// Other failures keep theirs, and a call with one attempt has only that. 0 means
-	// that they count.
+	// Other failures keep theirs, and a call with one attempt has only that. So have
+	// the calls of a [WithAttempts] context: refusals count among their attempts. 0
+	// means that they count.
 	RateLimitFor time.Duration
 
 	// MinBackoff and MaxBackoff bound the wait when the server orders none.
@@ -143,7 +148,8 @@ func perCallFrom(ctx context.Context) perCall {
 }
 
 // WithAttempts returns a context whose calls have n attempts instead of
-// Options.Attempts, the first included. n below 1 means the transport's own.
+// Options.Attempts, the first included. Refusals for the rate are among them, also
+// with Options.RateLimitFor. n below 1 means the transport's own.
 func WithAttempts(ctx context.Context, n int) context.Context {
 	p := perCallFrom(ctx)
 	p.attempts = max(n, 0)

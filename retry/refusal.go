@@ -78,6 +78,12 @@ type Refusal struct {
 	// say, 0 if that is not known. It is there for what is not retryable too.
 	Reset time.Duration
 
+	// Window is the window of an allowance that is used up: 24 hours, or 30 days for a
+	// month. 0 is unknown, or no such refusal. Wide reports whether that allowance is of
+	// more than the model: of the account, or of a group of its models.
+	Window time.Duration
+	Wide   bool
+
 	// Read reports whether the body was read. The fields below are zero if not.
 	Read bool
 
@@ -89,6 +95,12 @@ type Refusal struct {
 	Retryable bool   // the same request may succeed within minutes
 	Account   bool   // the whole account is concerned: billing or entitlement
 	Dimension string // "requests", "tokens", "input", "output", or "" unknown
+
+	// Scope is what a refusal for the rate speaks of: "model", "account" (all its
+	// models), or "" unknown. ScopeSure is unset where only a mention of the account
+	// says so, as some providers name it where a model's limit refused.
+	Scope     string
+	ScopeSure bool
 
 	// Code and Type are the provider's own words, as given; "" is missing.
 	Code, Type string
@@ -103,8 +115,8 @@ func public(r *refusal.Reading, ignoreBodyWait bool) Refusal {
 	v := &r.Body
 	wait, named := r.NamedWait(ignoreBodyWait)
 	return Refusal{
-		Wait: wait, Named: named, Reset: max(v.Reset, r.Reset), Read: true, Known: v.Known,
+		Wait: wait, Named: named, Reset: r.UntilReset(), Window: v.Span, Wide: v.Wide, Read: true, Known: v.Known,
 		Class: Class(v.Class), Retryable: v.Retryable, Account: v.Account, Dimension: v.Dimension,
-		Code: v.Code, Type: v.Type, Limit: v.Limit, Used: v.Used, Requested: v.Requested,
+		Scope: v.Scope, ScopeSure: v.ScopeSure, Code: v.Code, Type: v.Type, Limit: v.Limit, Used: v.Used, Requested: v.Requested,
 	}
 }

@@ -28,7 +28,7 @@ func under(base http.RoundTripper, o limit.Options, attempts int) (*http.Client,
 	if err != nil {
 		return nil, nil, err
 	}
-	rt, err := transport.New(transport.Options{Base: base, Budget: b, Attempts: attempts})
+	rt, err := transport.New(transport.Options{Base: base, Scopes: transport.Scopes{Budget: b}, Attempts: attempts})
 	if err != nil {
 		return nil, nil, err
 	}

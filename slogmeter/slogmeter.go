@@ -85,7 +85,7 @@ func Trace(l *slog.Logger, o Options) transport.Trace {
 		Doubted: func(profile, seen string) {
 			l.LogAttrs(context.Background(), slog.LevelWarn, "answers contradict the charge rule",
 				slog.String("rule", profile), slog.String("seen", seen),
-				slog.String("do", "set Options.Charge to what was seen, or FollowRule"))
+				slog.String("do", "set Provider to a profile.Charging what was seen, or FollowRule"))
 		},
 	}
 }

@@ -101,7 +101,7 @@ func TestLimitsAndDoubtsAreTold(t *testing.T) {
 	tr.LimitChanged(a, b)
 	tr.Doubted("settle", "actual")
 	want := `level=INFO msg="limit changed" limit=rpm from=60/1m0s to=30/1m0s
-level=WARN msg="answers contradict the charge rule" rule=settle seen=actual do="set Options.Charge to what was seen, or FollowRule"
+level=WARN msg="answers contradict the charge rule" rule=settle seen=actual do="set Provider to a profile.Charging what was seen, or FollowRule"
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

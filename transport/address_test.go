@@ -14,7 +14,7 @@ import (
 // it stands, and whatever else differs. No name shows a credential.
 func TestWhoSharesAnAccount(t *testing.T) {
 	const aws = "AWS4-HMAC-SHA256 Credential=AKIA-canary/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature="
-	rt := gate(t, transport.Options{Base: script("200"), Account: func(r *http.Request) string { return r.Header.Get("X-Team") }})
+	rt := gate(t, transport.Options{Base: script("200"), Scopes: transport.Scopes{Account: func(r *http.Request) string { return r.Header.Get("X-Team") }}})
 	account := func(url string, header ...string) string {
 		before := map[string]bool{}
 		for _, s := range rt.Snapshot().Scopes {
@@ -79,9 +79,11 @@ var chargedTo = map[string]int64{}
 // counts before the function.
 func TestForWhomACallIsMade(t *testing.T) {
 	rt := gate(t, transport.Options{
-		Base:     script("200"),
-		TenantOf: func(r *http.Request) string { return r.Header.Get("X-Team") },
-		ClassOf:  func(*http.Request) limit.Class { return limit.Batch },
+		Base: script("200"),
+		Scopes: transport.Scopes{
+			Tenant: func(r *http.Request) string { return r.Header.Get("X-Team") },
+			Class:  func(*http.Request) limit.Class { return limit.Batch },
+		},
 	})
 	of, err := rt.Tenant("own", transport.TenantOptions{Weight: 2})
 	if err != nil {

@@ -34,12 +34,12 @@ func twin() profile.Profile {
 // than we keep, never more.
 func TestLedgersAgree(t *testing.T) {
 	const seeds, calls = 150, 25
-	outcomes := map[providertest.Outcome]int{}
+	outcomes, overloads := map[providertest.Outcome]int{}, 0
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 6))
 			p := box(t, providertest.Options{
-				Charge: providertest.Settle, RefusedCount: true, Seed: seed, Output: providertest.Uniform(0, 300),
+				Charge: providertest.Settle, RefusedCount: true, OverloadFree: true, Seed: seed, Output: providertest.Uniform(0, 300),
 				Limits: providertest.Limits{RPM: 1e9, TPM: 1e12},
 				Latency: func(providertest.Call) providertest.Timing {
 					return providertest.Timing{FirstByte: time.Second, PerToken: 10 * time.Millisecond}
@@ -117,6 +117,9 @@ func TestLedgersAgree(t *testing.T) {
 			for _, e := range p.Ledger() {
 				theirs[e.Attempt] = append(theirs[e.Attempt], e)
 				outcomes[e.Outcome]++
+				if e.Outcome == providertest.Failed && (e.Status == http.StatusServiceUnavailable || e.Status == 529) {
+					overloads++
+				}
 			}
 			for id, s := range ours {
 				entries := theirs[id]
@@ -127,10 +130,8 @@ func TestLedgersAgree(t *testing.T) {
 				var sum limit.Cost
 				for i, e := range entries {
 					sum.Requests += e.Requests
-					if e.Status != http.StatusServiceUnavailable && e.Status != 529 { // by decision: no model ran
-						sum.Input += e.Settled.Input
-						sum.Output += e.Settled.Output
-					}
+					sum.Input += e.Settled.Input
+					sum.Output += e.Settled.Output
 					if e.Outcome == providertest.Rejected {
 						sum.Requests++ // judged before its limits; we cannot know that
 					}
@@ -161,7 +162,10 @@ func TestLedgersAgree(t *testing.T) {
 			t.Errorf("only %d entries %q: the scripts are too tame", outcomes[o], o)
 		}
 	}
-	t.Log(outcomes)
+	if overloads < 20 {
+		t.Errorf("only %d overloads: the scripts are too tame", overloads)
+	}
+	t.Log(outcomes, overloads)
 }
 
 // A connection that breaks before the provider judged the call cost nothing

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,8 +46,9 @@ type call struct {
 	// The body may be read on one goroutine and its end come on another.
 	mu    sync.Mutex
 	state state
-	meter *usage.Meter // nil until bytes come
-	stop  func() bool  // ends the watch on the context
+	meter *usage.Meter  // nil until bytes come
+	first time.Duration // Settlement.FirstChunk
+	stop  func() bool   // ends the watch on the context
 }
 
 // A state is how far a call has come.
@@ -195,10 +197,13 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 	case rate, r.Known && r.Class == retry.ClassRateLimit:
 		c.step(between)
 		notRate := r.Known && r.Class != retry.ClassRateLimit
-		if notRate {
+		switch {
+		case notRate:
 			c.untilReset(now, r)
+		case wait == 0 && !r.Named: // the last attempt, and no wait is planned
+			wait = shortWait
 		}
-		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, NotRate: notRate})
+		c.books.Refuse(now, budget.Refusal{Wait: wait, Named: named, Dimension: r.Dimension, Scope: r.Scope, ScopeSure: r.ScopeSure, NotRate: notRate})
 	case r.Known && r.Class == retry.ClassQuota:
 		c.untilReset(now, r)
 	case named && !c.books.Waiting() && c.status == http.StatusServiceUnavailable:
@@ -206,12 +211,24 @@ func (c *call) refused(r *retry.Refusal, wait time.Duration) {
 	}
 }
 
-// untilReset pauses everybody for an allowance that is used up and will be there
-// again, if that is known. It is no use for an account without money, whose calls
-// get the provider's own answer.
+// untilReset holds everybody for an allowance that is used up and will be there
+// again. It is no use for an account without money, whose calls get the provider's
+// own answer.
 func (c *call) untilReset(now time.Time, r *retry.Refusal) {
-	if wait := max(r.Wait, r.Reset); wait > 0 && r.Class == retry.ClassQuota && !r.Account && !c.books.Waiting() {
-		c.books.Pause(now, wait)
+	if r.Class == retry.ClassQuota && !r.Account {
+		c.usedUp(now, budget.Allowance{Until: r.Reset, Window: r.Window, Wide: r.Wide, Dimension: r.Dimension, Scope: r.Scope, ScopeSure: r.ScopeSure}, r.Wait)
+	}
+}
+
+// usedUp holds everybody for an allowance. wait is what the provider asks for beside
+// a reset. A short one with an allowance of a day is a backoff and no reset: Gemini
+// sends seconds.
+func (c *call) usedUp(now time.Time, a budget.Allowance, wait time.Duration) {
+	if a.Window == 0 || wait >= time.Minute {
+		a.Until = max(a.Until, wait)
+	}
+	if !c.books.Waiting() || a.Wide || a.Until != wait {
+		c.books.UsedUp(now, a)
 	}
 }
 
@@ -230,8 +247,21 @@ func (c *call) show(p []byte) {
 	if c.meter == nil {
 		c.meter = meters.Get().(*usage.Meter)
 		c.meter.Reset(c.contentType, c.contentEncoding)
+		if c.trace.Settled != nil && streams(c.contentType) {
+			c.first = time.Since(c.sent)
+		}
 	}
 	c.meter.Write(p)
+}
+
+// streams reports whether an answer of that type comes event by event.
+func streams(contentType string) bool {
+	for _, kind := range [...]string{"text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream"} {
+		if len(contentType) >= len(kind) && strings.EqualFold(contentType[:len(kind)], kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // meters are used again: one is larger than everything else that a call needs.
@@ -285,7 +315,7 @@ func (c *call) settle(last state, r *usage.Result, complete bool) {
 		defer func() { // also if another hook panics
 			f(Settlement{
 				Request: c.req, Reserved: reserved, Charged: c.books.Charged(), Usage: reported(r),
-				Attempts: c.attempts, Status: c.status, Complete: complete,
+				Attempts: c.attempts, Status: c.status, Complete: complete, FirstChunk: c.first,
 			})
 		}()
 	}
@@ -294,9 +324,24 @@ func (c *call) settle(last state, r *usage.Result, complete bool) {
 	if last == admitted {
 		c.books.End(budget.Unsent)
 	} else if !c.books.Between() {
-		switch e := c.ending(); {
-		case e == budget.Answered && v != nil && !v.AfterOutput && !r.Found && v.Class == usage.RateLimit:
-			// No model ran: it is a refusal with another status, and below.
+		e := c.ending()
+		if e == budget.Answered && v != nil && !v.AfterOutput && !r.Found {
+			// No model ran: it is a refusal with another status. Who comes next hears of
+			// it before the call gives back.
+			c.refusedInside(now, v)
+			switch {
+			case v.Class == usage.RateLimit: // ended
+				return
+			case v.Class == usage.Overload:
+				c.books.End(budget.Overloaded)
+				return
+			case v.Class == usage.Quota, !v.InStream && (v.Class == usage.TooLarge || v.Class == usage.Invalid):
+				c.books.End(budget.Free)
+				return
+			}
+			v = nil
+		}
+		switch {
 		case e == budget.Answered:
 			c.books.Settle(now, r)
 		case e == budget.Refused:
@@ -323,14 +368,16 @@ func (c *call) refusedInside(now time.Time, v *usage.Refusal) {
 	}
 	switch v.Class {
 	case usage.RateLimit:
-		c.books.Refuse(now, budget.Refusal{Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension})
+		c.books.Refuse(now, budget.Refusal{
+			Wait: max(wait, shortWait), Named: wait > 0, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure,
+		})
 	case usage.Overload:
 		if !c.books.Waiting() {
 			c.books.Overloaded(now, wait, wait > 0)
 		}
 	case usage.Quota:
-		if wait = max(wait, v.Reset); wait > 0 && !v.Account && !c.books.Waiting() {
-			c.books.Pause(now, wait)
+		if !v.Account {
+			c.usedUp(now, budget.Allowance{Until: v.Reset, Window: v.Window, Wide: v.Wide, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure}, wait)
 		}
 	default:
 		if wait > 0 && !c.books.Waiting() {

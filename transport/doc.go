@@ -52,10 +52,12 @@
 // closed: those without a body, and those with an Idempotency-Key. It reports no
 // such replay, so that both are charged as one.
 //
-// A call that stands in net/http's own line for a connection when a pause begins
-// leaves when it has one, within the pause. That line forms if the base has
-// MaxConnsPerHost. Set [Options.MaxInFlight] to no more than that: then calls wait
-// here instead.
+// A call may stand in net/http's own line for a connection when a pause begins. That
+// line forms if the base has MaxConnsPerHost. Such a call takes its connection and
+// waits for the end of the pause before it sends. The connection is then missing to
+// the calls of other models. Set [Options.MaxInFlight] to no more than MaxConnsPerHost
+// to let calls wait here instead. If the context of such a call ends while it waits,
+// net/http still writes the request: no hook can stop it.
 //
 // # One client for everything
 //
@@ -66,7 +68,7 @@
 // interactive calls go before batch calls. [WithTenant], [WithClass] and
 // [FailFast] say it for the calls of a context.
 //
-// Let several Transports share a budget through [Options.Budget]. Layers above
+// Let several Transports share a budget through [Scopes.Budget]. Layers above
 // that retry on their own (the official SDKs do) come in as new requests and are
 // charged as such: switch one of the two off.
 package transport

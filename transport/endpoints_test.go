@@ -130,6 +130,51 @@ func TestAnUnknownPathIsJudgedByItsBody(t *testing.T) {
 	}
 }
 
+// The type of a body says what it may hold. What is no JSON is an upload, and so costs a
+// request; JSON under another name is read.
+func TestAnUnknownPathIsJudgedByTheTypeOfItsBody(t *testing.T) {
+	const prompt, store = `{"messages":[{"role":"user","content":"hi"}]}`, `{"name":"store"}`
+	noise := strings.Repeat("\x00\x01", 5000)
+	for _, c := range []struct {
+		contentType, body string
+		tokens            bool
+	}{
+		{"application/octet-stream", noise, false},
+		{"application/octet-stream", prompt, true},
+		{"application/octet-stream", store, false},
+		{"Application/Octet-Stream; x=y", noise, false},
+		{"text/plain", "how much is the fish?", false},
+		{"text/plain; charset=utf-8", prompt, true},
+		{"text/plain", store, false},
+		{"text/csv", "a,b\n1,2\n", false},
+		{"application/x-ndjson", `{"custom_id":"1","body":` + prompt + "}\n", false},
+		{"application/jsonl", `{"custom_id":"1","body":` + prompt + "}\n", false},
+		{"application/xml", "<a/>", false},
+		{"application/x-protobuf", noise, false},
+		{"application/grpc", noise, false},
+		{"application/pdf", noise, false},
+		{"audio/wav", noise, false},
+		{"image/png", noise, false},
+		{"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n" + noise, false},
+		{"application/graphql", "{ models { name } }", false},
+		{"application/json", `{"query":"query Models($n: Int) { models(first: $n) { name } }","variables":{"n":5}}`, false},
+		{"application/json", `{"query":"{ models { name } }"}`, false},
+		{"application/json", `{"operationName":"Add","query":"mutation Add { add }"}`, false},
+		{"application/graphql-response+json", `{"query":"subscription { models }"}`, false},
+		{"application/json", `{"query":"how much is the fish?","documents":["a","b"]}`, true},
+		{"application/json", `{"query":"query the fish","documents":["a","b"]}`, true},
+		{"application/json", `{"model":"m","query":"{ models }"}`, true},
+		{"", prompt, true},
+		{"application/vnd.api+json", prompt, true},
+		{"application/vnd.api+json", store, false},
+	} {
+		cost, err := priced(t, transport.Options{}, call(t, "POST", "/some/where", c.contentType, c.body))
+		if err != nil || cost.Requests != 1 || (cost.Input+cost.Output > 0) != c.tokens {
+			t.Errorf("%s, %.60q: %v, %v", c.contentType, c.body, cost, err)
+		}
+	}
+}
+
 // A web form, as for an OAuth token, holds no prompt.
 func TestAFormHoldsNoPrompt(t *testing.T) {
 	for _, contentType := range []string{"application/x-www-form-urlencoded", "Application/X-WWW-Form-Urlencoded; charset=utf-8"} {
@@ -238,15 +283,12 @@ func TestAGuessRefusesNoCall(t *testing.T) {
 	hi := `"messages":[{"role":"user","content":"hi"}]`
 	burst := []limit.Limit{{Unit: limit.Tokens, Rate: limit.PerMinute(30_000), Burst: 400}}
 	tenant := func(l ...limit.Limit) transport.Options {
-		return transport.Options{
-			TenantOf: func(*http.Request) string { return "t" },
-			Tenants:  func(string) transport.TenantOptions { return transport.TenantOptions{Limits: l} },
-		}
+		return transport.Options{Scopes: transport.Scopes{
+			Tenant:  func(*http.Request) string { return "t" },
+			Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{Limits: l} },
+		}}
 	}
-	ledger, err := limit.New(limit.Options{Limits: []limit.Limit{{Name: "all", Unit: limit.Tokens, Rate: limit.PerMinute(100)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	const byHand = "the output that is expected, of a ledger made by hand"
 	for _, c := range []struct {
 		name, body string
 		o          transport.Options
@@ -259,13 +301,20 @@ func TestAGuessRefusesNoCall(t *testing.T) {
 		{"a body that is no JSON", strings.Repeat("x", 8000), transport.Options{TPM: 500}, false},
 		{"the output that is expected, for a tenant", `{"model":"m",` + hi + `}`, tenant(limit.Limit{Unit: limit.Tokens, Rate: limit.PerMinute(100)}), false},
 		{"the same, of two limits", `{"model":"m",` + hi + `}`, tenant(limit.Limit{Unit: limit.Tokens, Rate: limit.PerHour(300)}, limit.Limit{Unit: limit.Output, Rate: limit.PerMinute(50)}), false},
-		{"the output that is expected, of a ledger made by hand", `{"model":"m",` + hi + `}`, transport.Options{Budget: over(t, ledger)}, false},
+		{byHand, `{"model":"m",` + hi + `}`, transport.Options{}, false},
 		{"a stated cap, for a tenant", `{"model":"m","max_tokens":120,` + hi + `}`, tenant(limit.Limit{Unit: limit.Tokens, Rate: limit.PerMinute(100)}), true},
 		{"a stated cap", `{"model":"m","max_tokens":1200,` + hi + `}`, transport.Options{TPM: 1000}, true},
 		{"a stated prompt", `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("hello ", 2000) + `"}]}`, transport.Options{TPM: 1000}, true},
 		{"a stated cap, by hand", `{"model":"m","max_tokens":500,` + hi + `}`, transport.Options{Limits: burst}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			if c.name == byHand { // made inside the bubble, as its clock is another one
+				ledger, err := limit.New(limit.Options{Limits: []limit.Limit{{Name: "all", Unit: limit.Tokens, Rate: limit.PerMinute(100)}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.o.Scopes.Budget = over(t, ledger)
+			}
 			cost, err := priced(t, c.o, call(t, "POST", "/v1/chat/completions", "application/json", c.body))
 			if (err != nil) != c.refused {
 				t.Errorf("%s: %v, %v", c.name, cost, err)

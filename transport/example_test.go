@@ -206,7 +206,7 @@ func Example_refusal() {
 func ExampleWithTenant() {
 	rt, err := transport.New(transport.Options{
 		Base: answering{}, TPM: 200_000,
-		Models: []transport.ModelOptions{{Names: []string{"gpt-4o*"}, RPM: 500, Shared: true}},
+		Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"gpt-4o*"}, RPM: 500, Shared: true}}},
 	})
 	if err != nil {
 		panic(err)

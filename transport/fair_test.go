@@ -103,13 +103,13 @@ func TestTenantsGetTokensByWeight(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := box(t, exactly(600_000))
 				rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 600_000, Provider: ruled(estimate.ChargeSettle)})
-				loads := []load{{"a", 200, 100, 0}, {"b", 50, 400, 0}, {"c", 20, 2000, 0}}
+				loads := []load{{"a", 80, 400, 0}, {"b", 40, 1600, 0}, {"c", 20, 8000, 0}}
 				for i, l := range loads {
 					if err := rt.SetTenant(l.tenant, transport.TenantOptions{Weight: weights[i]}); err != nil {
 						t.Fatal(err)
 					}
 				}
-				got, _ := saturate(rt, 10*time.Minute, loads)
+				got, _ := saturate(rt, 20*time.Minute, loads)
 				var shares []float64
 				for i, l := range loads {
 					shares = append(shares, float64(got[l.tenant])/float64(weights[i]))
@@ -218,8 +218,8 @@ func TestBatchNeverStops(t *testing.T) {
 	for _, floor := range []int{0, 25} {
 		synctest.Test(t, func(t *testing.T) {
 			p := box(t, exactly(600_000))
-			rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 600_000, BatchFloor: floor, Provider: ruled(estimate.ChargeSettle)})
-			got, waits := saturate(rt, 20*time.Minute, []load{{"chat", 100, 200, limit.Interactive}, {"batch", 100, 500, limit.Batch}})
+			rt := gate(t, transport.Options{Base: p.RoundTripper(), TPM: 600_000, Scopes: transport.Scopes{BatchFloor: floor}, Provider: ruled(estimate.ChargeSettle)})
+			got, waits := saturate(rt, 20*time.Minute, []load{{"chat", 50, 1000, limit.Interactive}, {"batch", 50, 2500, limit.Batch}})
 			want := float64(floor)
 			if floor == 0 {
 				want = 10
@@ -273,7 +273,7 @@ func TestAMillionTenantsComeOnce(t *testing.T) {
 	const n = 1_000_000
 	rt := gate(t, transport.Options{
 		Base: script("200"), TPM: 1e12, Provider: ruled(estimate.ChargeSettle),
-		Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPM: 600} },
+		Scopes: transport.Scopes{Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPM: 600} }},
 	})
 	heap := func() int64 {
 		runtime.GC()

@@ -162,7 +162,10 @@ func TestOneOddAnswerStopsNobodyForLong(t *testing.T) {
 	}
 }
 
-var hostile = flag.Int("hostile", 3000, "answers of the hostile server")
+var (
+	hostile     = flag.Int("hostile", 3000, "answers of the hostile server")
+	hostileFrom = flag.Int("hostilefrom", 0, "number of its first answer")
+)
 
 // TestHostileServer makes answers of pieces that real ones have, with any number in
 // the place of theirs.
@@ -172,7 +175,7 @@ func TestHostileServer(t *testing.T) {
 	if testing.Short() {
 		*hostile = min(*hostile, 300)
 	}
-	for i := range *hostile {
+	for i := *hostileFrom; i < *hostileFrom+*hostile; i++ {
 		synctest.Test(t, func(t *testing.T) {
 			h := hostilityOf(rand.New(rand.NewPCG(7, uint64(i))))
 			o := transport.Options{RPM: 600, TPM: 200_000}
@@ -261,7 +264,7 @@ func hostilityOf(r *rand.Rand) *hostility {
 		h.header.Set("Ratelimit-Policy", fmt.Sprintf(`"a";q=%s;w=%s%s`, number(), number(), pick("", `;qu="requests"`, `;qu="tokens"`)))
 		h.header.Set("Ratelimit", fmt.Sprintf(`"a";r=%s;t=%s`, number(), number()))
 	}
-	switch r.IntN(6) {
+	switch r.IntN(9) {
 	case 0:
 		h.body = fmt.Sprintf(`{"error":{"message":"Rate limit reached for gpt-4o on tokens per min (TPM): Limit %s, Used %s, Requested %s. Please try again in %s.","type":"tokens","code":%q}}`,
 			number(), number(), number(), number()+pick("", "s", "ms", " days", "m"), pick("rate_limit_exceeded", "insufficient_quota", "1305", "1308", "server_error"))
@@ -274,7 +277,15 @@ func hostilityOf(r *rand.Rand) *hostility {
 		h.body = fmt.Sprintf("data: {\"usage\":{\"prompt_tokens\":%s,\"completion_tokens\":%s}}\n\ndata: {\"error\":{\"type\":%q,\"message\":\"try again in %s\"}}\n\n", number(), number(), pick("overloaded_error", "rate_limit_error", ""), number())
 	case 4:
 		h.body = fmt.Sprintf(`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"%ss"},{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":%q,"quotaValue":%q}]}]}}`,
-			number(), pick("GenerateRequestsPerDayPerProjectPerModel", "GenerateContentInputTokensPerModelPerMinute"), number())
+			number(), pick("GenerateRequestsPerDayPerProjectPerModel", "GenerateRequestsPerDayPerProject", "GenerateContentInputTokensPerModelPerMinute"), number())
+	case 5:
+		h.body = fmt.Sprintf(`{"error":{"message":"Rate limit exceeded: %s","code":429,"metadata":{"headers":{"X-RateLimit-Limit":%q,"X-RateLimit-Remaining":%q,"X-RateLimit-Reset":%q},"provider_name":null}}}`,
+			pick("free-models-per-day", "free-models-per-min", "daily quota, see the docs"), number(), number(), number())
+	case 6:
+		h.header.Set("X-Amzn-Errortype", pick("ThrottlingException", "ServiceQuotaExceededException", "x#ModelNotReadyException:y"))
+		h.body = pick(`{"message":"Too many tokens per day, please wait before trying again."}`, `{"message":"Rate exceeded"}`, `{}`)
+	case 7:
+		h.body = fmt.Sprintf(`{"error":{"code":%q,"message":"Usage limit reached, %s. Your limit will reset at %s"}}`, pick("1308", "1310", "3036", "token_quota_reached"), pick("monthly quota", "100 calls per day", "x"), number())
 	}
 	// A wait that can be believed, named plainly and alone, is kept to the letter.
 	if r.IntN(4) == 0 {

@@ -161,11 +161,11 @@ func TestTransportsShareABudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		for session := range 6 {
-			rt := gate(t, transport.Options{Base: script("429;Retry-After=5 200"), Budget: b, Attempts: 2})
+			rt := gate(t, transport.Options{Base: script("429;Retry-After=5 200"), Scopes: transport.Scopes{Budget: b}, Attempts: 2})
 			if rt.Budget() != b {
 				t.Fatal("another budget")
 			}
-			other := gate(t, transport.Options{Base: script("200"), Budget: b})
+			other := gate(t, transport.Options{Base: script("200"), Scopes: transport.Scopes{Budget: b}})
 			var both sync.WaitGroup
 			both.Go(func() { finish(rt.RoundTrip(ask(t, t.Context(), letter))) })
 			synctest.Wait()
@@ -179,11 +179,11 @@ func TestTransportsShareABudget(t *testing.T) {
 			both.Wait()
 			time.Sleep(70 * time.Second)
 		}
-		if n := state(t, gate(t, transport.Options{Base: script("200"), Budget: b}), tokenLimit).Rate.N; n >= 60_000 {
+		if n := state(t, gate(t, transport.Options{Base: script("200"), Scopes: transport.Scopes{Budget: b}}), tokenLimit).Rate.N; n >= 60_000 {
 			t.Errorf("%d a minute after six unexplained refusals: nothing was cut", n)
 		}
 		time.Sleep(time.Hour)
-		rt := gate(t, transport.Options{Base: script("200"), Budget: b})
+		rt := gate(t, transport.Options{Base: script("200"), Scopes: transport.Scopes{Budget: b}})
 		finish(rt.RoundTrip(ask(t, t.Context(), letter)))
 		if n := state(t, rt, tokenLimit).Rate.N; n != 60_000 {
 			t.Errorf("%d a minute an hour later; the user configured 60,000", n)

@@ -61,7 +61,7 @@ func TestHeadersOnlyLower(t *testing.T) {
 			}
 			w := script(words)
 			w.usage = "null" // nothing is given back
-			rt := gate(t, transport.Options{Base: w, RPM: 600, TPM: 60_000, Attempts: 1, Charge: new(estimate.ChargeEstimate)})
+			rt := gate(t, transport.Options{Base: w, RPM: 600, TPM: 60_000, Attempts: 1, Provider: profile.Unknown().Charging(estimate.ChargeEstimate)})
 			before := whole(rt)
 			finish(rt.RoundTrip(ask(t, t.Context(), letter)))
 			for i, l := range before.Limits {

@@ -141,8 +141,8 @@ func newDesk(t *testing.T, words string) *desk {
 
 // post sends the letter with the desk's options as they are now.
 func (d *desk) post(t *testing.T, ctx context.Context) (*http.Response, error) {
-	if d.o.Budget == nil {
-		d.o.Budget = over(t, d.limiter)
+	if d.o.Scopes.Budget == nil {
+		d.o.Scopes.Budget = over(t, d.limiter)
 	}
 	d.rt = gate(t, d.o)
 	return d.rt.RoundTrip(ask(t, ctx, letter))

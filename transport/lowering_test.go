@@ -139,6 +139,9 @@ type undrained struct {
 func (u *undrained) PauseScope(_ string, p limit.Pause) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if p.ProbeAfter > 0 { // a probe ends the pause, as far as it knows
+		p.For = min(p.For, p.ProbeAfter)
+	}
 	if t := time.Now().Add(p.For); t.After(u.until) {
 		u.until = t
 	}
@@ -172,9 +175,9 @@ func TestDrainTurnsHundredsOfRefusalsIntoTwo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := transport.Options{Base: p.RoundTripper(), Budget: over(t, l), Provider: ruled(estimate.ChargeEstimate), Attempts: 100}
+			o := transport.Options{Base: p.RoundTripper(), Scopes: transport.Scopes{Budget: over(t, l)}, Provider: ruled(estimate.ChargeEstimate), Attempts: 100}
 			if !drain {
-				o.Budget = over(t, &undrained{Limiter: l})
+				o.Scopes.Budget = over(t, &undrained{Limiter: l})
 			}
 			offer(&http.Client{Transport: gate(t, o)}, 200, 100*time.Millisecond)
 			n = p.Stats().Refused
@@ -330,7 +333,7 @@ func TestDrainWhatRefused(t *testing.T) {
 				}
 				var drained []string
 				s := &scripted{answer: reply{429, nil, body}, then: reply{200, nil, ok}}
-				rt := gate(t, transport.Options{Base: s, Budget: over(t, &watched{Limiter: l, drained: &drained}), Provider: ruled(estimate.ChargeEstimate)})
+				rt := gate(t, transport.Options{Base: s, Scopes: transport.Scopes{Budget: over(t, &watched{Limiter: l, drained: &drained})}, Provider: ruled(estimate.ChargeEstimate)})
 				post(&http.Client{Transport: rt}, chatOf(1, 100, 100))
 				if want := kind + " per minute"; len(drained) != 1 || drained[0] != want {
 					t.Errorf("drained %q; want %q", drained, want)

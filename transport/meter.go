@@ -28,7 +28,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.attempts++
 	c.status, c.order, c.asked, c.read = 0, retry.Order{}, false, false
 	c.sent = time.Now()
-	c.wire.begin(c.books.Leave(c.sent))
+	c.wire.begin(c.books.Leave(c.sent), &c.books)
 
 	resp, err := m.base.RoundTrip(req)
 	returned := false

@@ -50,56 +50,14 @@ type Options struct {
 	// MaxWait is the longest a call waits in the line.
 	MaxWait time.Duration
 
-	// Models are limits of models, beside those of the account above.
-	Models []ModelOptions
-
-	// Account names the account that a request is charged to, by which limits are
-	// told apart within a host; "" leaves it to the credential. Set it where
-	// several keys share one account, or one key several. It is shown: it must be
-	// no secret. Nil leaves all to the credential.
-	Account func(*http.Request) string
-
-	// TenantOf names the tenant for whom a request is sent; "" is the common
-	// tenant. Those who wait for the same limit share it fairly by tenant, in
-	// tokens. The name is shown: for a name made of a token use
-	// [budget.Budget.Hash]. [WithTenant] and [Transport.Tenant] count before it.
-	TenantOf func(*http.Request) string
-
-	// Tenants says what a tenant may have that [Transport.SetTenant] has not
-	// named. It may be called by several goroutines, again for a tenant that was
-	// idle. Options that cannot be are those of the zero TenantOptions. Nil is the
-	// zero TenantOptions.
-	Tenants func(name string) TenantOptions
-
-	// ClassOf is the priority of a request: [limit.Batch] gives way to
-	// [limit.Interactive], the zero Class. [WithClass] counts before it.
-	ClassOf func(*http.Request) limit.Class
-
-	// BatchFloor is the share of each limit, in per cent, that calls of the class
-	// Batch get while interactive ones wait; 0 is 10.
-	BatchFloor int
-
-	// FailFast: no call waits in the line. One that would have to is refused with
-	// an [*Error] that says how long. [FailFast] does so for the calls of a context.
-	FailFast bool
-	// MaxPause is the longest wait of a provider that holds everybody; 0 is 24 hours,
-	// the longest window that providers reset. A longer one may be a mistake. After
-	// MaxPause one call goes at a time while that wait lasts, and the first that is
-	// answered ends it. The refused call itself is never sent before the provider's
-	// time, and [Transport.Resume] ends every wait at once.
-	MaxPause time.Duration
-
-	// Budget is used instead of one made from the fields above, which must then
-	// be unset. Several Transports may share one: see [budget.New].
-	Budget *budget.Budget
+	// Scopes say what a call belongs to beside its account, and what binds there:
+	// models, tenants, priorities, a budget that several Transports share.
+	Scopes Scopes
 
 	// Provider says how the provider limits and charges. Unset, it is found by
-	// the host of each request. Set, it is that of every host.
+	// the host of each request. Set, it is that of every host. A provider that
+	// charges in another way is [profile.Profile.Charging].
 	Provider profile.Profile
-
-	// Charge overrides when the profile's provider takes what a call costs; nil
-	// leaves it to the profile. [estimate.ParseCharge] reads it from a name.
-	Charge *estimate.Charge
 
 	// Counter counts the text of prompts; nil is the fast count, which needs no
 	// vocabulary. Package estimate/tiktoken has an exact one.
@@ -112,9 +70,11 @@ type Options struct {
 	// that http.NewRequest made from memory is priced where it lies, up to 32 MiB.
 	MaxBody int64
 
-	// Attempts is how often a call may go out, the first included; 0 is 3.
-	// With Retry.RateLimitFor, refusals for the rate do not count: they are bounded
-	// by time, and each time the call waits in line again.
+	// Attempts is how often a call may go out, the first included. Set by hand, it
+	// is kept to whatever the answers are. Unset, it is 3, and refusals for the rate
+	// are not among them: those are bounded by ten minutes, or the context's end, and
+	// each time the call waits in line again. Retry.RateLimitFor, if set, is that
+	// time also where Attempts is set to 2 or more.
 	Attempts int
 
 	// Retry is the rest of what is tried again, and when. Its own Attempts must be
@@ -138,6 +98,53 @@ type Options struct {
 
 	// Trace has hooks into the life of a call.
 	Trace Trace
+}
+
+// Scopes are what calls have in common beside the account, and what binds there:
+// the fields of [Options] that one program for several models, keys or users needs.
+// The zero Scopes have none: each host and each credential is an account, and all
+// calls are those of one tenant.
+type Scopes struct {
+	// Models are limits of models, beside those of the account.
+	Models []ModelOptions
+
+	// Account names the account that a request is charged to, by which limits are
+	// told apart within a host; "" leaves it to the credential. Set it where
+	// several keys share one account, or one key several. It is shown: it must be
+	// no secret. Nil leaves all to the credential.
+	Account func(*http.Request) string
+
+	// Tenant names the tenant for whom a request is sent; "" is the common tenant.
+	// Those who wait for the same limit share it fairly by tenant, in tokens. The
+	// name is shown: for a name made of a token use [budget.Budget.Hash].
+	// [WithTenant] and [Transport.Tenant] count before it.
+	Tenant func(*http.Request) string
+
+	// Tenants says what a tenant may have that [Transport.SetTenant] has not
+	// named. It may be called by several goroutines, again for a tenant that was
+	// idle. Options that cannot be are those of the zero TenantOptions. Nil is the
+	// zero TenantOptions.
+	Tenants func(name string) TenantOptions
+
+	// Class is the priority of a request: [limit.Batch] gives way to
+	// [limit.Interactive], the zero Class. [WithClass] counts before it.
+	Class func(*http.Request) limit.Class
+
+	// BatchFloor is the share of each limit, in per cent, that calls of the class
+	// Batch get while interactive ones wait; 0 is 10.
+	BatchFloor int
+
+	// MaxPause is the longest wait of a provider that holds everybody; 0 is 24 hours,
+	// the longest window that providers reset. A longer one may be a mistake. After
+	// MaxPause one call goes at a time while that wait lasts, and the first that is
+	// answered ends it. The refused call itself is never sent before the provider's
+	// time, and [Transport.Resume] ends every wait at once.
+	MaxPause time.Duration
+
+	// Budget is used instead of one made from Options. The limits, waits and numbers
+	// of Options and of Scopes must then be unset, and Tenants too: they belong to
+	// it. Several Transports may share one: see [budget.New].
+	Budget *budget.Budget
 }
 
 // DefaultMaxBody is what Options.MaxBody is when unset, in bytes.
@@ -182,8 +189,7 @@ func (o *Options) numbers() []number {
 		{"InputTPM", o.InputTPM, false}, {"OutputTPM", o.OutputTPM, false},
 		{"Burst", int64(o.Burst), true}, {"MaxBody", o.MaxBody, false}, {"Attempts", int64(o.Attempts), false},
 		{"MaxInFlight", int64(o.MaxInFlight), false}, {"MaxQueue", int64(o.MaxQueue), false}, {"MaxWait", int64(o.MaxWait), true},
-		{"BatchFloor", int64(o.BatchFloor), false},
-		{"MaxPause", int64(o.MaxPause), true},
+		{"Scopes.BatchFloor", int64(o.Scopes.BatchFloor), false}, {"Scopes.MaxPause", int64(o.Scopes.MaxPause), true},
 	}
 }
 
@@ -193,14 +199,14 @@ func (o *Options) check() error {
 			return &ConfigError{f.name, f.shown(), "must not be negative; zero is unset"}
 		}
 	}
-	if o.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
-		len(o.Limits)+len(o.Models) > 0 || o.Burst|o.MaxWait|o.MaxPause != 0 || o.MaxInFlight|o.MaxQueue|o.BatchFloor != 0 || o.Tenants != nil) {
-		return &ConfigError{"Budget", "set", "the limits belong to it; leave the other fields unset"}
+	if s := &o.Scopes; s.Budget != nil && (o.RPM|o.RPD|o.TPM|o.TPD|o.InputTPM|o.OutputTPM != 0 ||
+		len(o.Limits)+len(s.Models) > 0 || o.Burst|o.MaxWait|s.MaxPause != 0 || o.MaxInFlight|o.MaxQueue|s.BatchFloor != 0 || s.Tenants != nil) {
+		return &ConfigError{"Scopes.Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
-	for i, m := range o.Models {
+	for i, m := range o.Scopes.Models {
 		for _, n := range []int64{m.RPM, m.RPD, m.TPM, m.TPD, m.InputTPM, m.OutputTPM} {
 			if n < 0 {
-				return &ConfigError{fmt.Sprintf("Models[%d]", i), n, "must not be negative; zero is unset"}
+				return &ConfigError{fmt.Sprintf("Scopes.Models[%d]", i), n, "must not be negative; zero is unset"}
 			}
 		}
 	}
@@ -218,33 +224,22 @@ func (o *Options) check() error {
 	} else if !reflect.ValueOf(o.Provider).IsZero() {
 		return &ConfigError{"Provider.Name", `""`, "a profile needs a name; start from profile.Unknown and change what differs"}
 	}
-	if o.Charge != nil && *o.Charge > estimate.ChargeActual {
-		return &ConfigError{"Charge", *o.Charge, "must be one of the charges of package estimate"}
-	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
 	}
 	return nil
 }
 
-// charging is a profile with the charge rule that the options set.
-func (o *Options) charging(p profile.Profile) profile.Profile {
-	if o.Charge != nil {
-		p.Rule.Charge, p.Rule.ReserveCap = *o.Charge, *o.Charge != estimate.ChargeActual
-	}
-	return p
-}
-
 // budget is what the options say of the budget.
 func (o *Options) budget() budget.Options {
 	b := budget.Options{
 		Limits: o.limits(), Burst: o.Burst, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, MaxWait: o.MaxWait,
-		MaxPause: o.MaxPause, Floor: o.BatchFloor, Profile: o.Provider,
+		MaxPause: o.Scopes.MaxPause, Floor: o.Scopes.BatchFloor, Profile: o.Provider,
 	}
-	for _, m := range o.Models {
+	for _, m := range o.Scopes.Models {
 		b.Models = append(b.Models, m.budget())
 	}
-	if of := o.Tenants; of != nil {
+	if of := o.Scopes.Tenants; of != nil {
 		b.Tenants = func(name string) budget.Tenant {
 			t := of(name)
 			if t.check() != nil {

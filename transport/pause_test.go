@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -129,7 +130,7 @@ func TestTheCeilingIsAnOption(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &sender{first: waitOf(503, "10800")}
-			rt := gate(t, transport.Options{Base: s, Attempts: 1, MaxPause: c.most})
+			rt := gate(t, transport.Options{Base: s, Attempts: 1, Scopes: transport.Scopes{MaxPause: c.most}})
 			finish(rt.RoundTrip(ask(t, t.Context(), chat)))
 			finish(rt.RoundTrip(ask(t, t.Context(), chat)))
 			if d := s.at[1].Sub(s.at[0]); d < c.want || d > c.want+time.Minute {
@@ -138,7 +139,7 @@ func TestTheCeilingIsAnOption(t *testing.T) {
 		})
 	}
 	var config *transport.ConfigError
-	if _, err := transport.New(transport.Options{MaxPause: -1}); !errors.As(err, &config) || config.Field != "MaxPause" {
+	if _, err := transport.New(transport.Options{Scopes: transport.Scopes{MaxPause: -1}}); !errors.As(err, &config) || config.Field != "Scopes.MaxPause" {
 		t.Errorf("a negative MaxPause: %v", err)
 	}
 }
@@ -324,6 +325,73 @@ func TestWhatIsKeptIsALimitAtMost(t *testing.T) {
 			if d := time.Since(start); d > 3*time.Minute+time.Second {
 				t.Errorf("%.60s: the next call left after %v", body, d)
 			}
+		})
+	}
+}
+
+// A call that stands in net/http's own line for a connection when a pause begins does not
+// send before its end. Resume lets it go at once.
+func TestAPauseHoldsThoseWithoutAConnection(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  string // the header of the refusal
+		value  string
+		conns  int
+		resume time.Duration // 0: never
+		want   time.Duration // when the others leave, from the refusal on
+	}{
+		{"one connection", "Retry-After", "7", 1, 0, 7 * time.Second},
+		{"three connections", "Retry-After", "7", 3, 0, 7 * time.Second},
+		{"milliseconds", "Retry-After-Ms", "7500", 1, 0, 7500 * time.Millisecond},
+		{"until Resume", "Retry-After", "3600", 1, 20 * time.Second, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var at []time.Time
+				var refused time.Time
+				base := piped(t, func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					mu.Lock()
+					at = append(at, time.Now())
+					first := len(at) == 1
+					mu.Unlock()
+					time.Sleep(time.Second)
+					if first {
+						mu.Lock()
+						refused = time.Now()
+						mu.Unlock()
+						w.Header().Set(c.first, c.value)
+						w.WriteHeader(429)
+						return
+					}
+					time.Sleep(time.Second) // longer than the refusal
+					io.WriteString(w, `{"usage":{"prompt_tokens":20,"completion_tokens":40}}`)
+				})
+				base.MaxConnsPerHost = c.conns
+				rt := gate(t, transport.Options{Base: base, RPM: 6000, Attempts: 1})
+				if c.resume > 0 {
+					time.AfterFunc(time.Second+c.resume, rt.Resume)
+				}
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						req := ask(t, t.Context(), chat)
+						req.URL.Scheme = "http"
+						finish(rt.RoundTrip(req))
+					})
+				}
+				wg.Wait()
+				within := 0
+				for _, left := range at {
+					if d := left.Sub(refused); d > 0 && d < c.want {
+						within++
+					}
+				}
+				if within > 0 || len(at) != 20 {
+					t.Errorf("%d of %d calls left within the wait", within, len(at))
+				}
+			})
 		})
 	}
 }

@@ -88,6 +88,8 @@ func TestAGatewaysQuotaPauses(t *testing.T) {
 		"403;Body=gateway":                  0,
 		"501;Retry-After=7200":              0,
 		"500;Retry-After=7200":              0,
+		"502;Retry-After=7200":              0, // RFC 9110, section 10.2.3: 503 speaks of the service
+		"504;Retry-After=7200":              0,
 		"503;Retry-After=7200":              2 * time.Hour,
 		"529;Retry-After=7200":              2 * time.Hour,
 	} {

@@ -17,6 +17,13 @@ import (
 // was missing from the token limit in between.
 func next(t *testing.T, o transport.Options, first reply, body string) (gap time.Duration, missing int64) {
 	t.Helper()
+	gap, missing, _ = drained(t, o, first, body)
+	return gap, missing
+}
+
+// drained is next, and what was missing from the request limit too.
+func drained(t *testing.T, o transport.Options, first reply, body string) (gap time.Duration, tokens, requests int64) {
+	t.Helper()
 	s := &scripted{answer: first, then: reply{200, nil, `{"usage":{"prompt_tokens":20,"completion_tokens":40}}`}}
 	o.Base, o.Attempts = s, 1
 	if o.TPM == 0 {
@@ -24,10 +31,10 @@ func next(t *testing.T, o transport.Options, first reply, body string) (gap time
 	}
 	rt := gate(t, o)
 	finish(rt.RoundTrip(ask(t, t.Context(), body)))
-	l := state(t, rt, "tokens per minute")
-	missing = l.Capacity - balance(l)
+	l, r := state(t, rt, "tokens per minute"), state(t, rt, "requests per minute")
+	tokens, requests = l.Capacity-balance(l), r.Capacity-balance(r)
 	finish(rt.RoundTrip(ask(t, t.Context(), body)))
-	return s.gap(), missing
+	return s.gap(), tokens, requests
 }
 
 // Overload says nothing of the credit: everybody rests a moment, and nothing is
@@ -120,19 +127,27 @@ func TestRateRefusedInsideASuccess(t *testing.T) {
 		name        string
 		first       reply
 		least, most time.Duration
+		requests    bool // it speaks of requests, and so they are drained and no tokens
 	}{
-		{"with a wait", reply{200, nil, wait}, 33 * time.Second, 40 * time.Second},
-		{"without", reply{200, nil, bare}, 500 * time.Millisecond, 5 * time.Second},
-		// It speaks of requests, so the tokens are left.
-		{"MiniMax", reply{200, nil, `{"base_resp":{"status_code":1002,"status_msg":"rate limit exceeded(RPM)"}}`}, 500 * time.Millisecond, 5 * time.Second},
-		{"in a stream", reply{200, map[string]string{"Content-Type": "text/event-stream"}, "data: " + wait + "\n\n"}, 33 * time.Second, 40 * time.Second},
-		{"with a status", reply{429, nil, wait}, 33 * time.Second, 40 * time.Second},
+		{"with a wait", reply{200, nil, wait}, 33 * time.Second, 40 * time.Second, false},
+		{"without", reply{200, nil, bare}, 500 * time.Millisecond, 5 * time.Second, false},
+		{"MiniMax, tokens", reply{200, nil, `{"base_resp":{"status_code":1039,"status_msg":"token limit"}}`}, 500 * time.Millisecond, 5 * time.Second, false},
+		{"MiniMax, requests", reply{200, nil, `{"base_resp":{"status_code":1002,"status_msg":"rate limit exceeded(RPM)"}}`}, 500 * time.Millisecond, 5 * time.Second, true},
+		{"Qianfan, requests", reply{200, nil, `{"error_code":18,"error_msg":"Open api qps request limit reached"}`}, 500 * time.Millisecond, 5 * time.Second, true},
+		{"in a stream", reply{200, map[string]string{"Content-Type": "text/event-stream"}, "data: " + wait + "\n\n"}, 33 * time.Second, 40 * time.Second, false},
+		{"with a status", reply{429, nil, wait}, 33 * time.Second, 40 * time.Second, false},
+		{"with a status, requests", reply{429, nil, `{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`}, 500 * time.Millisecond, 5 * time.Second, true},
+		{"Bedrock on 400", reply{400, map[string]string{"X-Amzn-Errortype": "ThrottlingException"}, `{"message":"Too many tokens, please wait before trying again."}`}, 500 * time.Millisecond, 5 * time.Second, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gap, missing := next(t, transport.Options{}, c.first, chat)
-				if gap < c.least || gap > c.most || missing < 50_000 && c.name != "MiniMax" {
-					t.Errorf("the next call left after %v, %d tokens were drained", gap, missing)
+				gap, tokens, requests := drained(t, transport.Options{}, c.first, chat)
+				if gap < c.least || gap > c.most {
+					t.Errorf("the next call left after %v", gap)
+				}
+				// Of 600,000 tokens a minute 100,000 are there at first; of 6,000 requests 100.
+				if c.requests && (requests < 99 || tokens > 1000) || !c.requests && tokens < 99_000 {
+					t.Errorf("%d tokens and %d requests were drained", tokens, requests)
 				}
 			})
 		})
@@ -147,7 +162,10 @@ func TestAnAllowanceThatComesBack(t *testing.T) {
 		first       reply
 		least, most time.Duration
 	}{
-		{"Z.ai 1308", reply{429, nil, `{"error":{"code":"1308","message":"Usage limit reached for 5 hour. Your limit will reset at 2000-01-01 11:00:00"}}`}, 3 * time.Hour, 11*time.Hour + time.Minute},
+		{"Z.ai 1308", reply{429, nil, `{"error":{"code":"1308","message":"Usage limit reached for 5 hour. Your limit will reset at 2000-01-01 11:00:00"}}`}, 3 * time.Hour, 3*time.Hour + time.Minute}, // in UTC+8
+		{"Zhipu 1308", reply{429, nil, `{"error":{"code":"1308","message":"已达到 5 小时的使用上限。您的限额将在 2000-01-01 11:00:00 重置。"}}`}, 3 * time.Hour, 3*time.Hour + time.Minute},
+		{"Z.ai 1308 with a zone", reply{429, nil, `{"error":{"code":"1308","message":"Usage limit reached for 5 hour. Your limit will reset at 2000-01-01T11:00:00Z"}}`}, 11 * time.Hour, 11*time.Hour + time.Minute},
+		{"another without a zone", reply{429, nil, `{"error":{"code":"usage_limit_reached","message":"Your limit will reset at 2000-01-01 11:00:00"}}`}, 11 * time.Hour, 11*time.Hour + time.Minute},
 		{"resets_in_seconds", reply{429, nil, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_in_seconds":756}}`}, 756 * time.Second, 800 * time.Second},
 		{"403 of a gateway", reply{403, map[string]string{"Retry-After": "7200"}, `{"statusCode":403,"message":"Out of call volume quota. Quota will be replenished in 02:00:00."}`}, 2 * time.Hour, 2*time.Hour + time.Minute},
 		{"no balance", reply{429, nil, `{"error":{"code":"1113","message":"Insufficient balance or no resource package. Please recharge."}}`}, 0, time.Second},
@@ -213,4 +231,30 @@ func TestUsageInTheHeader(t *testing.T) {
 			t.Errorf("charged %v", got)
 		}
 	})
+}
+
+// Refusals in a row double what everybody waits, also where each of them comes with a
+// header that sounds like an answer: 200, 400 or 403.
+func TestRefusalsInARowByAnyStatus(t *testing.T) {
+	for name, r := range map[string]reply{
+		"429":         {429, nil, `{"error":{"type":"rate_limit_error","message":"slow down"}}`},
+		"400, header": {400, map[string]string{"X-Amzn-Errortype": "ThrottlingException"}, `{"message":"Rate exceeded"}`},
+		"400, body":   {400, nil, `{"__type":"ThrottlingException","message":"Rate exceeded"}`},
+		"403":         {403, nil, `{"error":{"code":403,"errors":[{"reason":"rateLimitExceeded"}],"message":"Rate Limit Exceeded"}}`},
+		"200":         {200, nil, `{"base_resp":{"status_code":1039,"status_msg":"token limit"}}`},
+		"a stream":    {200, map[string]string{"Content-Type": "text/event-stream"}, "data: {\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow down\"}}\n\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{answer: r}
+				rt := gate(t, transport.Options{Base: s, RPM: 6000, Attempts: 1})
+				for range 8 {
+					finish(rt.RoundTrip(ask(t, t.Context(), chat)))
+				}
+				if d := s.at[7].Sub(s.at[0]); d < 60*time.Second || d > 4*time.Minute {
+					t.Errorf("eight refusals in a row took %v", d)
+				}
+			})
+		})
+	}
 }

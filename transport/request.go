@@ -26,7 +26,8 @@ type prompt struct {
 	read   bool   // the whole body: head, or what copies gives if that is nil
 	head   []byte
 	coding string // of its bytes; "" is plain
-	form   bool   // names and values of a web form: no provider takes a prompt so
+	media  string // the type of Content-Type, without parameters, in lower case
+	opaque bool   // no type says what it is, and it may be in memory
 }
 
 // text is the body as plain text, nil if it was not read.
@@ -66,7 +67,8 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 		size = -1
 	}
 	contentType, coding := field(req.Header, "Content-Type"), field(req.Header, "Content-Encoding")
-	p.form = strings.HasPrefix(strings.ToLower(contentType), "application/x-www-form-urlencoded")
+	p.media, _, _ = strings.Cut(contentType, ";")
+	p.media = strings.ToLower(strings.TrimSpace(p.media)) // allocates for capitals and nothing else
 	isPacked := !packed.Plain(coding)
 	o := estimate.Options{Path: req.URL.Path, Counter: counter}
 	readable := estimate.Readable(contentType) && (!isPacked || packed.Known(coding))
@@ -74,6 +76,7 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 	if readable && req.GetBody != nil {
 		again = copies(req.Body)
 	}
+	p.opaque = !readable && !isPacked && req.GetBody != nil && p.media == "application/octet-stream" && size <= estimate.MaxBody
 	switch {
 	case again != nil && size <= estimate.MaxBody:
 		if p.read = true; isPacked {
@@ -160,7 +163,8 @@ var kinds = map[profile.Use]string{
 //	counts, uploads, manages   one request, no prompt
 //	has Items                  a request for each element of that member
 //	unlisted                   judged by its body: without a prompt, a model or a cap
-//	                           it costs no tokens until the usage says otherwise
+//	                           it costs no tokens until the usage says otherwise.
+//	                           What is not JSON is an upload
 func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64) {
 	if p.body == nil || p.body == http.NoBody || e.Does.Free() {
 		return nil, 1
@@ -172,13 +176,60 @@ func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64
 	if e.Items != "" && p.read {
 		return r, max(1, elements(p.text(), e.Items))
 	}
-	if e.Does == profile.Unlisted && p.form {
-		return nil, 1
+	if e.Does == profile.Unlisted && p.opaque { // some clients name no better type for JSON
+		if again := copies(p.body); again != nil {
+			if text := inMemory(p.body); isObject(text) {
+				p.Request, p.media, p.read, p.head = estimate.Inspect(text, estimate.Options{}), "application/json", true, text
+			}
+		}
 	}
-	if e.Does == profile.Unlisted && !r.Understood && r.Kind == "unknown" && r.Model == "" && r.OutputCap == 0 && p.read && isObject(p.text()) {
+	if e.Does == profile.Unlisted && !p.prompts() {
 		p.Request = estimate.Request{Kind: "count", Choices: 1, Size: r.Size}
 	}
 	return r, 1
+}
+
+// prompts reports whether the body of a request to a path that nobody knows may hold a
+// prompt.
+func (p *prompt) prompts() bool {
+	r := &p.Request
+	if r.Model != "" || r.OutputCap > 0 {
+		return true
+	}
+	text, object := []byte(nil), false
+	if p.read {
+		text = p.text()
+		object = isObject(text)
+	}
+	switch json := p.media == "" || strings.HasSuffix(p.media, "json"); {
+	case object && isGraphQL(text):
+		return false
+	case object:
+		return r.Understood || r.Kind != "unknown"
+	case p.media == "application/x-ndjson", !json: // a file of requests, a form, a text, a sound
+		return false
+	}
+	return true // JSON that was not read, or that is none
+}
+
+// isGraphQL reports whether a JSON object is a request of GraphQL over HTTP ("Serving
+// over HTTP": query, operationName, variables, extensions). A search for documents has
+// a query too.
+func isGraphQL(object []byte) bool {
+	var q struct {
+		Query                    string
+		OperationName, Variables json.RawMessage
+	}
+	if !bytes.Contains(object, []byte(`"query"`)) || json.Unmarshal(object, &q) != nil {
+		return false
+	}
+	text := strings.TrimSpace(q.Query)
+	for _, word := range [...]string{"query", "mutation", "subscription", "fragment"} {
+		if after, ok := strings.CutPrefix(text, word); ok && strings.Contains(after, "{") {
+			return true
+		}
+	}
+	return strings.HasPrefix(text, "{") || q.Query != "" && (q.OperationName != nil || q.Variables != nil)
 }
 
 // isObject reports whether text is one whole JSON object.

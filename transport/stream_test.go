@@ -479,7 +479,7 @@ func TestBodyWrittenWhileItIsSent(t *testing.T) {
 func TestOneShotBodyIsPricedAndSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, "500 200")
-		d.o.Budget = over(t, d.limiter)
+		d.o.Scopes.Budget = over(t, d.limiter)
 		d.rt = gate(t, d.o)
 		req := ask(t, t.Context(), letter)
 		body := rttest.NewBody(letter)
@@ -531,7 +531,7 @@ func TestGetBodyThatSharesTheBody(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t, "500 200")
-				d.o.Budget = over(t, d.limiter)
+				d.o.Scopes.Budget = over(t, d.limiter)
 				d.rt = gate(t, d.o)
 				shared, calls := bytes.NewReader([]byte(letter)), 0
 				req := ask(t, t.Context(), letter)

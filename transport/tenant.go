@@ -45,11 +45,15 @@ type TenantOptions struct {
 	// Limits are further limits, of any window.
 	Limits []limit.Limit
 
-	// MonthTokens and MonthMoney are what the tenant may use in a calendar month,
-	// in UTC. A call beyond is refused at once. See [budget.Tenant].
-	MonthTokens, MonthMoney int64
+	// DayTokens, DayMoney, MonthTokens and MonthMoney are what the tenant may use in
+	// a day and in a month, of the calendar in UTC. A call beyond is refused at once.
+	// See [budget.Tenant].
+	DayTokens, DayMoney, MonthTokens, MonthMoney int64
 
-	// Prices say what MonthMoney buys.
+	// Rolling counts the last 24 hours and the last 30 days instead.
+	Rolling bool
+
+	// Prices say what DayMoney and MonthMoney buy.
 	Prices []budget.ModelPrice
 
 	// MaxInFlight is how many calls may be under way, MaxQueue how many may wait;
@@ -62,7 +66,8 @@ func (o TenantOptions) budget() budget.Tenant {
 	limits := Options{RPM: o.RPM, RPD: o.RPD, TPM: o.TPM, TPD: o.TPD, Limits: o.Limits}
 	return budget.Tenant{
 		Weight: o.Weight, MaxInFlight: o.MaxInFlight, MaxQueue: o.MaxQueue, Limits: limits.limits(),
-		MonthTokens: o.MonthTokens, MonthMoney: o.MonthMoney, Prices: o.Prices,
+		DayTokens: o.DayTokens, DayMoney: o.DayMoney, MonthTokens: o.MonthTokens, MonthMoney: o.MonthMoney, Rolling: o.Rolling,
+		Prices: o.Prices,
 	}
 }
 
@@ -93,7 +98,7 @@ func (t *Transport) SetTenant(name string, o TenantOptions) error {
 }
 
 // RemoveTenant takes back what [Transport.SetTenant] said. The tenant has again
-// what Options.Tenants gives it; its calls go on.
+// what Scopes.Tenants gives it; its calls go on.
 func (t *Transport) RemoveTenant(name string) { t.budget.RemoveTenant(name) }
 
 // Tenant is a RoundTripper for one tenant, to be used where an SDK takes a client
@@ -149,7 +154,7 @@ func (w wishes) in(ctx context.Context) context.Context {
 }
 
 // WithTenant makes the calls of a context those of a tenant. It counts before
-// [Options.TenantOf].
+// [Scopes.Tenant].
 func WithTenant(ctx context.Context, name string) context.Context {
 	w := wishesOf(ctx)
 	w.tenant, w.has = name, true
@@ -157,7 +162,7 @@ func WithTenant(ctx context.Context, name string) context.Context {
 }
 
 // WithClass gives the calls of a context a priority. It counts before
-// [Options.ClassOf].
+// [Scopes.Class].
 func WithClass(ctx context.Context, c limit.Class) context.Context {
 	w := wishesOf(ctx)
 	w.class, w.hasCl = c, true
@@ -176,16 +181,16 @@ func FailFast(ctx context.Context) context.Context {
 // came through, "" if it came through none.
 func (t *Transport) who(req *http.Request, scope string) budget.Who {
 	w := wishesOf(req.Context())
-	who := budget.Who{Tenant: scope, Class: w.class, Fast: w.fast || t.o.FailFast}
-	if !w.hasCl && t.o.ClassOf != nil {
-		who.Class = t.o.ClassOf(req)
+	who := budget.Who{Tenant: scope, Class: w.class, Fast: w.fast}
+	if !w.hasCl && t.o.Scopes.Class != nil {
+		who.Class = t.o.Scopes.Class(req)
 	}
 	if scope != "" {
 		return who
 	}
 	name := w.tenant
-	if !w.has && t.o.TenantOf != nil {
-		name = t.o.TenantOf(req)
+	if !w.has && t.o.Scopes.Tenant != nil {
+		name = t.o.Scopes.Tenant(req)
 	}
 	who.Tenant = t.budget.TenantScope(name)
 	return who

@@ -88,6 +88,10 @@ type Settlement struct {
 	Attempts int        // on the wire
 	Status   int        // of the last attempt, 0 if it had none
 	Complete bool       // the body was read to its end
+
+	// FirstChunk is the time from the start of the last attempt to the first byte of
+	// a stream of events. Zero: the answer was none, or nothing of it was read.
+	FirstChunk time.Duration
 }
 
 // String names the numbers, and nothing of the request.

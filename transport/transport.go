@@ -30,15 +30,12 @@ type Transport struct {
 // New returns a Transport. Errors are a [*ConfigError], a [*limit.ConfigError]
 // or those of [retry.New] and [budget.New]; each names the field.
 func New(o Options) (*Transport, error) {
-	t := &Transport{o: o, base: o.Base, budget: o.Budget}
+	t := &Transport{o: o, base: o.Base, budget: o.Scopes.Budget}
 	if t.base == nil {
 		t.base = http.DefaultTransport
 	}
 	if err := t.o.check(); err != nil {
 		return nil, err
-	}
-	if t.o.Provider.Name != "" {
-		t.o.Provider = t.o.charging(t.o.Provider)
 	}
 	if t.budget == nil {
 		b, err := budget.New(t.o.budget())
@@ -49,6 +46,9 @@ func New(o Options) (*Transport, error) {
 	}
 	ro := o.Retry
 	ro.Attempts = o.Attempts
+	if ro.Attempts == 0 && ro.RateLimitFor == 0 {
+		ro.RateLimitFor = retry.DefaultRateLimitFor
+	}
 	ro.Refused = both(refused, ro.Refused)
 	ro.Deciding = both(deciding, ro.Deciding)
 	ro.Admit = inTurn(ro.Admit, t.admit)
@@ -61,14 +61,14 @@ func New(o Options) (*Transport, error) {
 // the host, unless it was set.
 func (t *Transport) path(req *http.Request, model string) *budget.Path {
 	a := address(req, model)
-	if f := t.o.Account; f != nil {
+	if f := t.o.Scopes.Account; f != nil {
 		a.Account = f(req)
 	}
 	p := t.budget.Path(a)
 	if !p.Adopted() {
 		pr := t.o.Provider
 		if pr.Name == "" {
-			pr = t.o.charging(profile.ForHost(req.URL.Host))
+			pr = profile.ForHost(req.URL.Host)
 		}
 		p.Adopt(time.Now(), pr)
 	}

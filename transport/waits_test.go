@@ -1,11 +1,9 @@
 package transport_test
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -321,21 +319,9 @@ func TestThreeTimesTheLimit(t *testing.T) {
 			})
 			return seconds, ideal, s
 		}
-		// Goroutines that act at one instant do so in any order: of three runs the
-		// one in the middle counts.
-		type result struct {
-			ours, ideal float64
-			s           providertest.Stats
-		}
-		var results []result
-		for range 3 {
-			ours, ideal, s := run(t, func(base http.RoundTripper) http.RoundTripper {
-				return gate(t, transport.Options{Base: base, RPM: rpm, TPM: tpm})
-			})
-			results = append(results, result{ours, ideal, s})
-		}
-		slices.SortFunc(results, func(a, b result) int { return cmp.Compare(a.ours/a.ideal, b.ours/b.ideal) })
-		ours, ideal, s := results[1].ours, results[1].ideal, results[1].s
+		ours, ideal, s := run(t, func(base http.RoundTripper) http.RoundTripper {
+			return gate(t, transport.Options{Base: base, RPM: rpm, TPM: tpm})
+		})
 		retried, _, r := run(t, func(base http.RoundTripper) http.RoundTripper {
 			rt, err := retry.New(base, retry.Options{Attempts: 1000})
 			if err != nil {
@@ -348,7 +334,7 @@ func TestThreeTimesTheLimit(t *testing.T) {
 		})
 		t.Logf("stream %v: ideal %.1f s; tripmeter %.1f s, %d refused; retry alone %.1f s, %d refused; x/time/rate reserving the cap %.1f s, %d refused",
 			stream, ideal, ours, s.Refused, retried, r.Refused, reserved, x.Refused)
-		if s.Refused > calls/50 || ours > ideal/0.97 {
+		if s.Refused != 0 || ours > ideal/0.97 {
 			t.Errorf("stream %v: %d refused, %.1f s of at best %.1f", stream, s.Refused, ours, ideal)
 		}
 		if r.Refused < calls || reserved < 1.4*ours {

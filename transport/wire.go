@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/internal/neterr"
 	"github.com/tripmeter/tripmeter/limit"
 )
@@ -20,9 +21,10 @@ type wire struct {
 	undialled   bool // the attempt's error says that nothing left
 	unprocessed bool // the server says that it has taken in nothing
 
-	mu   sync.Mutex // guards below: a base may ask on goroutines of its own
-	slot limit.Reservation
-	seen *connection // nil until the base asks for the hooks
+	mu    sync.Mutex // guards below: a base may ask on goroutines of its own
+	slot  limit.Reservation
+	books *budget.Call // of the call
+	seen  *connection  // nil until the base asks for the hooks
 }
 
 // A connection is what the hooks of one attempt have seen. Each attempt has its
@@ -43,11 +45,15 @@ const (
 // begin starts a new attempt, which leaves now. It leaves again when it has its
 // connection: while one is made, others overtake, and the balance that the
 // provider shows is of the time when the request came.
-func (w *wire) begin(slot limit.Reservation) {
+//
+// It waits while everybody is paused. A connection may come long after the attempt was
+// admitted, if the base has MaxConnsPerHost or dials slowly. net/http sends as soon as
+// the hook returns, so the hook waits.
+func (w *wire) begin(slot limit.Reservation, books *budget.Call) {
 	w.undialled, w.unprocessed = false, false
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.slot, w.seen = slot, nil
+	w.slot, w.seen, w.books = slot, nil, books
 }
 
 // failed notes the error that the attempt ended with.
@@ -82,9 +88,12 @@ func (w *wire) trace(ctx context.Context) *httptrace.ClientTrace {
 	if w.seen != nil {
 		return &w.seen.hooks
 	}
-	c := &connection{slot: w.slot}
+	c, books := &connection{slot: w.slot}, w.books
 	c.hooks.GetConn = func(string) { c.state.CompareAndSwap(idle, dialing) }
 	c.hooks.GotConn = func(httptrace.GotConnInfo) {
+		if books != nil {
+			books.Opens(ctx)
+		}
 		c.state.Store(connected)
 		c.slot.Sent()
 	}

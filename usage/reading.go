@@ -343,7 +343,7 @@ func (r *reading) keepRefusal(v refusal.Verdict) {
 	r.done = true
 	r.refusal = &Refusal{
 		Class: RefusalClass(v.Class), Retryable: v.Retryable, Account: v.Account,
-		Wait: v.Wait, Reset: v.Reset, Dimension: v.Dimension, Code: v.Code, Type: v.Type, Status: v.Status,
+		Wait: v.Wait, Reset: v.Reset, Window: v.Span, Wide: v.Wide, Dimension: v.Dimension, Scope: v.Scope, ScopeSure: v.ScopeSure, Code: v.Code, Type: v.Type, Status: v.Status,
 		Limit: v.Limit, Used: v.Used, Requested: v.Requested,
 		InStream: r.stream, AfterOutput: r.text > 0,
 	}

@@ -32,9 +32,19 @@ type Refusal struct {
 	// Reset is the time until an allowance that is used up is there again; 0 is
 	// unknown. It is there for what is not retryable too.
 	Reset time.Duration
+	// Window is the window of an allowance that is used up: 24 hours, or 30 days for a
+	// month; 0 is unknown. Wide: it is of more than the model, see
+	// [github.com/tripmeter/tripmeter/budget.Allowance].
+	Window time.Duration
+	Wide   bool
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" where the error does not say.
 	Dimension string
+	// Scope is what a refusal for the rate speaks of: "model", "account" (all its
+	// models), or "" unknown. ScopeSure is unset where only a mention of the account
+	// says so.
+	Scope     string
+	ScopeSure bool
 	// Code, Type and Status are the provider's own words, "" where there are none.
 	Code, Type, Status string
 	// Limit, Used and Requested are the numbers that the error names, in units of

@@ -113,8 +113,8 @@ func answered(t *testing.T, name string) map[string]bool {
 	return got
 }
 
-// Killed at fifty moments, with zeros and halves of lines put behind the end as
-// a power cut leaves them, the job has one line for each request in the end. No
+// The job is killed at fifty moments, and zeros and halves of lines are put behind the
+// end as a power cut leaves them. It has one line for each request in the end. No
 // request was paid for twice but those that were under way at a kill.
 func TestKillAtAnyMoment(t *testing.T) {
 	const n, kills, inFlight = 3000, 50, 8
@@ -236,7 +236,7 @@ func TestLostTerminal(t *testing.T) {
 	}
 }
 
-// The commands are found, and what is none is said.
+// The commands are found, and any other word is an error.
 func TestCommands(t *testing.T) {
 	for _, c := range []struct {
 		args []string

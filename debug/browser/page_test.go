@@ -25,6 +25,7 @@ import (
 	"github.com/tripmeter/tripmeter/debug"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/meter"
+	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/providertest"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -110,8 +111,6 @@ func (s play) start(t *testing.T) *stage {
 }
 
 var (
-	actual = estimate.ChargeActual
-
 	ample = play{
 		options:  transport.Options{RPM: 6000, TPM: 6_000_000},
 		provider: providertest.Options{Limits: providertest.Limits{RPM: 6000, TPM: 6_000_000}, Charge: providertest.Settle, Output: providertest.Uniform(20, 300)},
@@ -123,7 +122,7 @@ var (
 		tenants:  10, workers: 60, cap: 400,
 	}
 	owing = play{
-		options:  transport.Options{RPM: 1200, TPM: 60_000, Charge: &actual},
+		options:  transport.Options{RPM: 1200, TPM: 60_000, Provider: profile.Unknown().Charging(estimate.ChargeActual)},
 		provider: providertest.Options{Limits: providertest.Limits{RPM: 1200, TPM: 60_000}, Charge: providertest.Actual, Output: providertest.Constant(3000), Latency: func(providertest.Call) providertest.Timing { return providertest.Timing{FirstByte: time.Second} }},
 		tenants:  3, workers: 12, cap: 4000,
 	}

@@ -44,7 +44,7 @@ func main() {
 	j := job{key: os.Getenv("OPENAI_API_KEY"), base: *base}
 	// Each model of the file has limits of its own, found from its answers. Whatever
 	// else shares this client goes first: a batch can wait.
-	o := transport.Options{RPM: *rpm, TPM: *tpm, MaxInFlight: 512, ClassOf: func(*http.Request) limit.Class { return limit.Batch }}
+	o := transport.Options{RPM: *rpm, TPM: *tpm, MaxInFlight: 512, Scopes: transport.Scopes{Class: func(*http.Request) limit.Class { return limit.Batch }}}
 	if j.key == "" && j.base == "" {
 		log.Print("no key: the answers are invented")
 		box, err := providertest.New(providertest.Options{Limits: providertest.Limits{RPM: cmp.Or(*rpm, 3000), TPM: cmp.Or(*tpm, 600_000)}})

@@ -80,12 +80,12 @@ func NewServer(base http.RoundTripper, upstream, key string) (*Server, error) {
 		Base: authorized{base, key},
 		TPM:  60_000,
 		// By the plan of a user.
-		Tenants: func(user string) transport.TenantOptions {
+		Scopes: transport.Scopes{Tenants: func(user string) transport.TenantOptions {
 			if strings.HasPrefix(user, "paying-") {
 				return transport.TenantOptions{Weight: 4}
 			}
 			return transport.TenantOptions{MaxInFlight: 8, MaxQueue: 100, MonthTokens: 5_000_000}
-		},
+		}},
 	})
 	if err != nil {
 		return nil, err

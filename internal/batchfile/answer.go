@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Answer is a line of the output: an answer of the provider, whatever its
+// An Answer is a line of the output: an answer of the provider with any
 // status, or an error without one.
 type Answer struct {
 	ID       string    `json:"id"`        // "batch_req_7" for line 7
@@ -59,7 +59,21 @@ type Head struct {
 	ID, CustomID string
 	Status       int // 0: no response
 	RequestID    string
+	Code         string // of the error, where there is no response
 }
+
+// Key is how the line's request is known: its custom_id, or for a bad line, which
+// has none, [LineKey].
+func (h Head) Key() string {
+	if h.CustomID != "" {
+		return h.CustomID
+	}
+	return LineKey(h.ID)
+}
+
+// LineKey is the key of a bad line. No custom_id of a request begins with a zero byte
+// and "line".
+func LineKey(id string) string { return "\x00line " + id }
 
 // ParseHead reads an output line. Of a long one only the beginning is there,
 // and that is enough if its members stand in the order of Answer. ok is false
@@ -88,6 +102,8 @@ func ParseHead(line []byte, long bool) (h Head, ok bool) {
 	}
 	if a.Response != nil {
 		h.Status, h.RequestID = a.Response.StatusCode, a.Response.RequestID
+	} else {
+		h.Code = a.Error.Code
 	}
 	return h, true
 }
@@ -105,7 +121,8 @@ func scanHead(line []byte) (h Head, ok bool) {
 	}
 	s.skip(`,"response":`)
 	if bytes.HasPrefix(s.rest, []byte("null")) {
-		s.skip(`null,"error":{`)
+		s.skip(`null,"error":{"code":`)
+		h.Code = s.text()
 		return h, s.ok && h.ID != ""
 	}
 	s.skip(`{"status_code":`)

@@ -28,7 +28,7 @@ func Example() {
 	// {"id":"batch_req_1","custom_id":"a","response":{"status_code":200,"request_id":"","body":"<html>"},"error":null}
 }
 
-// A line is read the same way whatever its length, its end and the buffer.
+// A line is read the same way for any length, end and buffer.
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
 	in := NewLines(strings.NewReader("\uFEFFa\r\n\n" + long + "\nlast"))

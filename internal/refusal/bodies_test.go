@@ -3,6 +3,7 @@ package refusal
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -25,6 +26,9 @@ type recording struct {
 	Reset            float64 `json:"reset_s"`
 	Stated           int64
 	Window           float64 `json:"window_s"`
+	Span             float64 `json:"span_s"`
+	Wide             bool
+	Header           map[string]string
 }
 
 func recordings(t testing.TB) []recording {
@@ -43,7 +47,7 @@ func recordings(t testing.TB) []recording {
 	return all
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s*1e6) * time.Microsecond }
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
 func TestEachRecordedBodyIsUnderstood(t *testing.T) {
 	for _, r := range recordings(t) {
@@ -51,7 +55,14 @@ func TestEachRecordedBodyIsUnderstood(t *testing.T) {
 			if r.Source == "" {
 				t.Error("it has no source")
 			}
-			v := ClassifyWith(r.Status, []byte(r.Body), Options{Now: noon})
+			h := http.Header{}
+			for name, value := range r.Header {
+				h.Set(name, value)
+			}
+			v := ClassifyWith(r.Status, []byte(r.Body), Options{Now: noon, Type: TypeOf(h)})
+			if v.Span != seconds(r.Span) || v.Wide != r.Wide {
+				t.Errorf("an allowance of %v, wide %v; want %v s, %v", v.Span, v.Wide, r.Span, r.Wide)
+			}
 			if v.Class != r.Class || v.Retryable != r.Retryable || v.Account != r.Account {
 				t.Errorf("class %q, retryable %v, account %v; want %q, %v, %v", v.Class, v.Retryable, v.Account, r.Class, r.Retryable, r.Account)
 			}

@@ -1,11 +1,11 @@
 // Package refusal reads what a provider's error body says: may the very same
 // request succeed later, when, and is the whole account out of credit.
 //
-// The promise: a verdict rests on the provider's own structured words (code,
-// type, status) first, and on sentences only in the few forms providers are
-// known to send. A body that says nothing usable leaves [Verdict.Known] false
-// and the verdict is then that of the HTTP status alone. The work is bounded
-// whatever the body: at most [MaxBody] bytes are looked at, once.
+// The promise: a verdict rests on the provider's own structured words first: code,
+// type, status. Sentences count only in the few forms that providers are known to
+// send. A body that says nothing usable leaves [Verdict.Known] false, and the verdict
+// is then that of the HTTP status alone. The work is bounded for any body: at most
+// [MaxBody] bytes are looked at, once.
 //
 // The refusal: the package never guesses a wait. "try again in 17m31.056s" is a
 // wait; "try again in a while", "in 3 parsecs" and a sentence cut in the middle

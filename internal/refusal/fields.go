@@ -27,6 +27,7 @@ type fields struct {
 	codes []string // its words that may be codes, in lower case
 
 	reason string // of google.rpc.ErrorInfo
+	scope  string // of a member "scope" or the like
 	scoped string // a numeric code with its interface in front, "minimax:1002"
 
 	waits       times
@@ -137,7 +138,7 @@ func element(n node) node {
 	return skip
 }
 
-// read collects the fields of a body. Whatever cannot be read is left out.
+// read collects the fields of a body. Parts that cannot be read are left out.
 func read(body []byte, clock *retryafter.Clock) *fields {
 	if len(body) > MaxBody {
 		body = body[:MaxBody]
@@ -175,6 +176,9 @@ func read(body []byte, clock *retryafter.Clock) *fields {
 		}
 		if f.scoped == "" {
 			f.scoped = top.scoped
+		}
+		if f.scope == "" {
+			f.scope = top.scope
 		}
 		if f.message == "" {
 			f.message = top.message
@@ -390,6 +394,12 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	}
 	if n != skip {
 		f.waits.member(key, raw, isString, w.clock)
+		switch key {
+		case "scope", "limit_scope", "rate_limit_scope":
+			if isString && len(raw) <= maxWord {
+				f.scope = text(raw)
+			}
+		}
 	}
 	switch n {
 	case baseResp:
@@ -441,8 +451,13 @@ func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	case errorObj:
 		f.common(key, raw, isString)
 	case metadata:
-		if key == "provider_name" || key == "raw" {
-			f.upstream = true
+		switch key {
+		case "provider_name", "raw":
+			f.upstream = f.upstream || isString && len(raw) > 0
+		case "limit_source": // OpenRouter: openrouter_free_tier_daily
+			if isString && len(raw) <= maxWord {
+				f.reason = text(raw)
+			}
 		}
 	case headersObj:
 		if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
@@ -510,6 +525,10 @@ func (f *fields) common(key string, raw []byte, isString bool) {
 	case "param":
 		if isString {
 			f.param = word
+		}
+	case "reason": // Google, in errors; Kiro
+		if isString && f.reason == "" {
+			f.reason = word
 		}
 	case "message", "Message":
 		if isString {

@@ -66,6 +66,17 @@ type Reading struct {
 	bodyReset time.Duration // of header fields that the body holds
 }
 
+// headerReset is the longest reset of an exhausted limit in the header fields that the
+// body holds.
+func (f *fields) headerReset(now time.Time) time.Duration {
+	i := headers.Parse(f.headers, headers.Options{Status: http.StatusTooManyRequests, Now: now})
+	return i.ResetWait().D
+}
+
+// UntilReset is the time until the exhausted limit is restored, as header or body say;
+// 0 is unknown.
+func (r *Reading) UntilReset() time.Duration { return max(r.Body.Reset, r.Reset, r.bodyReset) }
+
 // Read reads a refused response that arrived at now: its status, its header, and
 // the beginning of its body, each once. The body may be truncated, empty or of
 // any size.
@@ -74,8 +85,7 @@ func Read(status int, h Header, body []byte, now time.Time) Reading {
 	v, f := classify(status, body, Options{Now: now, Type: h.Type})
 	r.Body = v
 	if len(f.headers) > 0 {
-		i := headers.Parse(f.headers, headers.Options{Status: status, Now: now})
-		r.bodyReset = i.ResetWait().D
+		r.bodyReset = f.headerReset(now)
 	}
 	return r
 }

@@ -33,9 +33,8 @@ type Verdict struct {
 	// anybody acting? A daily allowance that is used up is not retryable,
 	// although midnight will come.
 	Retryable bool
-	// Account: the reason is billing or entitlement of the whole account (or
-	// of the project the key belongs to), so no other call of it can succeed
-	// either.
+	// Account: the reason is billing or entitlement of the whole account, or of the
+	// project of the key. No other call of it can succeed either.
 	Account bool
 	// Wait is the time the body asks for, rounded up to the nanosecond; of
 	// several the longest. 0 is unknown. It is 0 for what is not retryable:
@@ -44,9 +43,21 @@ type Verdict struct {
 	// Reset is the time until a used-up allowance is restored, as the body says. It
 	// is there for a refusal that is not retryable too. 0 is unknown.
 	Reset time.Duration
+	// Span is the window of an allowance that is used up: [Day], [Month], or 0 where
+	// the body does not say that it is one, or of which window. A body that asks for a
+	// wait has no Span: its wait is the better word.
+	Span time.Duration
+	// Wide: the allowance is of the account, or of a group of its models, and so
+	// other models have used it up too. Else it is the model's.
+	Wide bool
 	// Dimension is the limit that refused: "requests", "tokens", "input",
 	// "output", or "" when the body does not say.
 	Dimension string
+	// Scope is what a refusal for the rate speaks of: ScopeModel, ScopeAccount, or ""
+	// when the body does not say. ScopeSure is set unless only a mention says so: some
+	// providers name the organization where the limit is one of the model.
+	Scope     string
+	ScopeSure bool
 	// Code and Type are the provider's own words, as given, "" when missing
 	// or longer than 128 bytes. A numeric code is given in its digits.
 	Code, Type string
@@ -116,17 +127,24 @@ func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	if n, m, ok := s.promptTooLong(); ok {
 		v.Requested, v.Limit = n, m
 	}
-	said := s.waits(&clock)
+	said := s.waits(&clock, s.inChina(f))
 	f.waits.join(&said)
 
 	r, known := judge(status, f, s, v)
 	v.Class, v.Retryable, v.Account, v.Known = r.class, r.retryable, r.account, known
 	v.Dimension = dimension(f, s)
+	if v.Class == RateLimit || v.Class == Quota && !v.Account {
+		v.Scope, v.ScopeSure = scope(f, s)
+	}
 	v.name(f, s)
 	if o.Ceiling <= 0 {
 		o.Ceiling = MaxWait
 	}
 	v.Reset = min(f.waits.reset(), o.Ceiling)
+	v.used(f, s)
+	if v.Class == Quota && len(f.headers) > 0 {
+		v.Reset = max(v.Reset, min(f.headerReset(clock.Now()), o.Ceiling))
+	}
 	if v.Retryable {
 		v.Wait = min(f.waits.longest(), o.Ceiling)
 		if v.Wait > 0 {

@@ -13,8 +13,7 @@ func openai(code, typ, message string) []byte {
 	return fmt.Appendf(nil, `{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, typ, code)
 }
 
-// An exhausted account is not retried, whatever the status and wherever the
-// word stands.
+// An exhausted account is not retried, on any status and with the word in any place.
 func TestAnExhaustedAccountIsNotTriedAgain(t *testing.T) {
 	for _, word := range []string{
 		"insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
@@ -316,7 +315,7 @@ func TestSuccessIsNoRefusal(t *testing.T) {
 	}
 }
 
-// Whatever the body, the work and the answer stay small.
+// The work and the answer stay small for any body.
 func TestHugeAndHostile(t *testing.T) {
 	var zipped bytes.Buffer
 	zw := gzip.NewWriter(&zipped)
@@ -362,8 +361,8 @@ func TestEveryRuleHasASource(t *testing.T) {
 	}
 }
 
-// A body never makes an unretryable status retryable by its sentence alone,
-// an account verdict is never retryable, and a wait comes only with a retry.
+// A body never makes an unretryable status retryable by its sentence alone. A verdict
+// on an account is never retryable, and a wait comes only with a retry.
 func FuzzClassify(f *testing.F) {
 	for _, e := range facts(f) {
 		f.Add(e.Status, []byte(e.Body))

@@ -115,9 +115,10 @@ func (s sentenceText) hasNumbers() bool {
 	return requested > 0
 }
 
-// promptTooLong reads "prompt is too long: N tokens > M maximum" (Anthropic)
-// and "The input token count (N) exceeds the maximum number of tokens allowed
-// (M)" (Gemini), at the start of the message only.
+// promptTooLong reads these, at the start of the message only:
+//
+//	prompt is too long: N tokens > M maximum                                        Anthropic
+//	The input token count (N) exceeds the maximum number of tokens allowed (M)      Gemini
 func (s sentenceText) promptTooLong() (requested, limit int64, ok bool) {
 	for _, form := range [...]struct{ head, middle string }{
 		{"prompt is too long: ", " tokens > "},

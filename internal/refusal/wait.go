@@ -62,14 +62,16 @@ var waitForms = [...]waitForm{
 // waits finds the waits that a sentence asks for. Of each kind the last one
 // counts: a provider's advice closes its message, and what it repeats of the
 // caller's words stands before.
-func (s sentenceText) waits(clock *retryafter.Clock) (w times) {
+//
+// east says that a time without a zone is in UTC+8; see [fields.inChina].
+func (s sentenceText) waits(clock *retryafter.Clock, east bool) (w times) {
 	lastRetry, lastReset := -1, -1
 	for _, form := range &waitForms {
 		i := strings.LastIndex(string(s), form.words)
 		if i < 0 || i > 0 && isWordByte(s[i-1]) && form.words[0] < 0x80 {
 			continue
 		}
-		d, instant, ok := s.waitAt(i+len(form.words), clock)
+		d, instant, ok := s.waitAt(i+len(form.words), clock, east)
 		switch {
 		case !ok:
 		case !form.reset && i > lastRetry:
@@ -105,12 +107,27 @@ func digit(s string) string {
 	return s
 }
 
+// utc8 is how far ahead of UTC the clocks in China are.
+const utc8 = 8 * time.Hour
+
+// inChina reports whether a refusal is one of Zhipu or Z.ai. Their sentences name a
+// reset in UTC+8, without a zone: can1357/oh-my-pi#11014 in Chinese, and
+// diegosouzapw/OmniRoute#14479 in English. A reset that would be past in UTC+8 is
+// not meant so: an allowance that is back refuses nobody.
+func (s sentenceText) inChina(f *fields) bool {
+	return len(f.code) == 4 && f.code[:2] == "13" || strings.Contains(string(s), "将在")
+}
+
 // longestAt bounds how much of a sentence is tried as a date.
 const longestAt = 48
 
 // waitAt reads what follows the words of a form.
-func (s sentenceText) waitAt(i int, clock *retryafter.Clock) (d time.Duration, instant, ok bool) {
-	rest := digit(strings.TrimLeft(string(s)[i:], " :"))
+func (s sentenceText) waitAt(i int, clock *retryafter.Clock, east bool) (d time.Duration, instant, ok bool) {
+	rest := strings.TrimLeft(string(s)[i:], " :")
+	for _, w := range [...]string{"~", "about ", "approximately ", "another "} { // Replicate: "resets in ~10s"
+		rest = strings.TrimPrefix(rest, w)
+	}
+	rest = digit(strings.TrimLeft(rest, " "))
 	if d, after, ok := duration(rest); ok && ends(after) {
 		return d, false, true
 	}
@@ -125,6 +142,9 @@ func (s sentenceText) waitAt(i int, clock *retryafter.Clock) (d time.Duration, i
 		}
 		t := strings.TrimRight(rest[:end], " .,;:)")
 		if d, ok := clock.Date(t); ok {
+			if east && len(t) == len(time.DateTime) && t[4] == '-' && d > utc8 {
+				d -= utc8
+			}
 			return min(d, MaxWait), true, true
 		}
 		if d, ok := retryafter.TimeSpan(t); ok {

@@ -27,14 +27,16 @@ type Wait struct {
 // Azure OpenAI), X-Ms-Retry-After-Ms (Azure) and X-Retry-After (gateways). Names
 // must be in canonical form, as net/http delivers them. A zero now means time.Now().
 //
-//	value = member *( ", " member )   ; several lines that a proxy made one
-//	member = number / HTTP-date / timespan / units
+//	value  = member *( ", " member )  ; several lines that a proxy made one
+//	member = number / HTTP-date / "@" number / timespan / units / ISO 8601
 //
-// Units are those of [Spelled] ("45 seconds"), a timespan is that of [TimeSpan].
-// Quotes around a member and parameters after it (";x") are put aside.
-// A number is a length of time or an instant, see [Clock.Number]; a date is read
-// by [ParseDate]. Instants are measured against the response's own Date field
-// where that is valid, since both come from the same clock.
+// The fields differ only in the unit of a bare number. "@" begins a date of RFC 9651:
+// Unix seconds. Units are those of [Spelled] ("45 seconds", "1500ms"), a timespan is
+// that of [TimeSpan], and the last form is that of [ISO] ("PT45S"). Quotes around a
+// member and parameters after it (";x") are put aside. A number is a length of time or
+// an instant, see [Clock.Number]; a date is read by [ParseDate]. Instants are measured
+// against the response's own Date field where that is valid, since both come from the
+// same clock.
 //
 // Of several members and lines the longest readable one counts. A zero in a
 // millisecond field carries no information: Azure OpenAI sends it while
@@ -44,10 +46,7 @@ type Wait struct {
 // Parse does not allocate for numbers and for absent fields.
 func Parse(h http.Header, now time.Time) Wait {
 	c := Clock{Header: h, Local: now}
-	ms := longest(h["Retry-After-Ms"], &c, inMilliseconds)
-	if x := longest(h["X-Ms-Retry-After-Ms"], &c, inMillisecondsOrTimeSpan); x > ms {
-		ms = x
-	}
+	ms := max(longest(h["Retry-After-Ms"], &c, inMilliseconds), longest(h["X-Ms-Retry-After-Ms"], &c, inMilliseconds))
 	w := Wait{}
 	if ms >= 0 {
 		w = Wait{Longest: ms, OK: true}
@@ -110,45 +109,17 @@ func trimOWS(s string) string { return strings.Trim(s, " \t") }
 type form uint8
 
 const (
-	inSeconds form = iota // or a date
+	inSeconds form = iota // a bare number is in seconds
 	inMilliseconds
-	inMillisecondsOrTimeSpan
 )
 
-// read reads one value, or returns unknown. It is no function value, since that
-// would move the Clock to the heap.
+// read reads one value, or returns unknown:
+//
+//	value = bare / [ DQUOTE ] bare [ DQUOTE ] *( ";" parameter )
+//
+// It is no function value, since that would move the Clock to the heap.
 func (f form) read(c *Clock, s string) time.Duration {
-	switch f {
-	case inMilliseconds:
-		return milliseconds(c, s)
-	case inMillisecondsOrTimeSpan:
-		if d, ok := TimeSpan(s); ok && d > 0 {
-			return d
-		}
-		return milliseconds(c, s)
-	}
-	return secondsOrDate(c, s)
-}
-
-func milliseconds(c *Clock, s string) time.Duration {
-	d, instant, ok := c.Number(s, time.Millisecond)
-	if !ok || d == 0 && !instant {
-		return unknown
-	}
-	return d
-}
-
-// secondsOrDate reads
-//
-//	Retry-After = value *( ";" parameter )
-//	value       = bare / quote bare quote
-//	bare        = HTTP-date / delay-seconds / fraction / units / [ days "." ] h:mm:ss
-//
-// Only the first two forms of bare are those of RFC 9110. The fraction ("1.5") is
-// what several providers send. The others have one reading each, and a server that
-// is asked again before it breaks its word.
-func secondsOrDate(c *Clock, s string) time.Duration {
-	if d := bare(c, s); d != unknown {
+	if d := f.bare(c, s); d != unknown {
 		return d
 	}
 	value, parameters, _ := strings.Cut(s, ";")
@@ -162,29 +133,55 @@ func secondsOrDate(c *Clock, s string) time.Duration {
 	if len(value) == len(s) {
 		return unknown
 	}
-	return bare(c, value)
+	return f.bare(c, value)
 }
 
-func bare(c *Clock, s string) time.Duration {
-	if d, _, ok := c.Number(s, time.Second); ok {
+// bare reads a value without quotes and parameters. Only seconds and an HTTP-date
+// are those of RFC 9110. A fraction ("1.5") is what several providers send. The
+// others have one reading each, and a server that is asked again before it breaks
+// its word.
+func (f form) bare(c *Clock, s string) time.Duration {
+	unit := time.Second
+	if f == inMilliseconds {
+		unit = time.Millisecond
+	}
+	if d, instant, ok := c.Number(s, unit); ok {
+		if d == 0 && !instant && f == inMilliseconds {
+			return unknown
+		}
 		return d
 	}
-	if d, ok := c.Date(s); ok {
-		return d
-	}
-	if len(s) > longestDate {
+	d, instant, ok := c.spelled(s)
+	if !ok || d == 0 && !instant && f == inMilliseconds {
 		return unknown
+	}
+	return d
+}
+
+// spelled reads what is no bare number: the time left to an instant, or a length of
+// time.
+func (c *Clock) spelled(s string) (d time.Duration, instant, ok bool) {
+	if d, ok := c.Date(s); ok {
+		return d, true, true
+	}
+	if len(s) > longestDate || s == "" {
+		return 0, false, false
+	}
+	if s[0] == '@' { // a date of RFC 9651
+		d, ok := Decimal(s[1:], time.Second)
+		return c.Until(time.Unix(0, int64(d))), true, ok
+	}
+	if d, ok := ISO(s); ok {
+		return d, false, true
 	}
 	if len(s) > 1 && s[1] == ':' {
 		s = "0" + s
 	}
 	if d, ok := TimeSpan(s); ok {
-		return d
+		return d, false, true
 	}
-	if d, rest, ok := Spelled(strings.ToLower(s)); ok && rest == "" {
-		return d
-	}
-	return unknown
+	d, rest, ok := Spelled(strings.ToLower(s))
+	return d, false, ok && (rest == "" || rest == ".")
 }
 
 // Decimal reads a non-negative decimal number of units:

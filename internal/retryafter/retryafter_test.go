@@ -1,8 +1,10 @@
 package retryafter
 
 import (
+	"fmt"
 	"math/big"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,7 +121,39 @@ func TestParse(t *testing.T) {
 		{"ms zero alone says nothing", []string{"Retry-After-Ms: 0"}, none, 0},
 		{"ms rubbish", []string{"Retry-After-Ms: soon", "Retry-After: 2"}, 2 * time.Second, 0},
 		{"ms fine, seconds rubbish", []string{"Retry-After-Ms: 2", "Retry-After: soon"}, 2 * time.Millisecond, 0},
-		{"ms span is refused in Retry-After-Ms", []string{"Retry-After-Ms: 00:00:01"}, none, 0},
+		// The unit of the field is that of a bare number only.
+		{"ms span", []string{"Retry-After-Ms: 00:00:01"}, time.Second, 0},
+		{"ms with its unit", []string{"Retry-After-Ms: 1500ms"}, 1500 * time.Millisecond, 0},
+		{"ms with a blank and its unit", []string{"Retry-After-Ms: 1500 ms"}, 1500 * time.Millisecond, 0},
+		{"ms with another unit", []string{"Retry-After-Ms: 1.5s"}, 1500 * time.Millisecond, 0},
+		{"ms in words and capitals", []string{"Retry-After-Ms: 1500 Milliseconds"}, 1500 * time.Millisecond, 0},
+		{"ms quoted", []string{`Retry-After-Ms: "1500"`}, 1500 * time.Millisecond, 0},
+		{"ms with parameters", []string{"Retry-After-Ms: 1500;x"}, 1500 * time.Millisecond, 0},
+		{"ms in a list", []string{"Retry-After-Ms: 100, 1500ms"}, 1500 * time.Millisecond, 0},
+		{"ms date", []string{"Retry-After-Ms: Sat, 19 Sep 2026 12:00:05 GMT"}, 5 * time.Second, 0},
+		{"ms past date", []string{"Retry-After-Ms: Sat, 19 Sep 2026 11:00:05 GMT"}, 0, 0},
+		{"ms zero with its unit says nothing", []string{"Retry-After-Ms: 0ms"}, none, 0},
+		{"ms, a unit that nobody knows", []string{"Retry-After-Ms: 1500 ticks"}, none, 0},
+		{"x-ms with its unit", []string{"X-Ms-Retry-After-Ms: 1500ms"}, 1500 * time.Millisecond, 0},
+		{"x-ms in ISO 8601", []string{"X-Ms-Retry-After-Ms: PT1.5S"}, 1500 * time.Millisecond, 0},
+		{"x-retry-after in milliseconds", []string{"X-Retry-After: 1500ms"}, 1500 * time.Millisecond, 0},
+		{"seconds in milliseconds", []string{"Retry-After: 1500ms"}, 1500 * time.Millisecond, 0},
+		{"seconds in microseconds", []string{"Retry-After: 1500us"}, 1500 * time.Microsecond, 0},
+		{"a unit with a full stop", []string{"Retry-After: 30 sec."}, 30 * time.Second, 0},
+		{"a week", []string{"Retry-After: 1 week"}, 7 * 24 * time.Hour, 0},
+		{"ISO 8601", []string{"Retry-After: PT1H2M3.5S"}, time.Hour + 2*time.Minute + 3500*time.Millisecond, 0},
+		{"ISO 8601, days", []string{"Retry-After: P1DT1S"}, 24*time.Hour + time.Second, 0},
+		{"ISO 8601, weeks, in lower case", []string{"Retry-After: p1w"}, 7 * 24 * time.Hour, 0},
+		{"ISO 8601, fraction of an hour", []string{"Retry-After: PT0.5H"}, 30 * time.Minute, 0},
+		{"ISO 8601, months have no length", []string{"Retry-After: P1M"}, none, 0},
+		{"ISO 8601, a year", []string{"Retry-After: P1Y"}, none, 0},
+		{"ISO 8601, nothing", []string{"Retry-After: PT"}, none, 0},
+		{"ISO 8601, rising", []string{"Retry-After: PT1S1M"}, none, 0},
+		{"ISO 8601, negative", []string{"Retry-After: -PT1S"}, none, 0},
+		{"ISO 8601 saturates", []string{"Retry-After: P99999999999W"}, Max, 0},
+		{"a date of RFC 9651", []string{"Retry-After: @1789819230"}, 30 * time.Second, 0},
+		{"a past date of RFC 9651", []string{"Retry-After: @1789819195"}, 0, 0},
+		{"a date of RFC 9651 that is none", []string{"Retry-After: @soon"}, none, 0},
 		{"x-ms", []string{"X-Ms-Retry-After-Ms: 100"}, 100 * time.Millisecond, 0},
 		{"x-ms span", []string{"X-Ms-Retry-After-Ms: 00:00:00.033"}, 33 * time.Millisecond, 0},
 		{"x-ms span, days", []string{"X-Ms-Retry-After-Ms: 1.02:03:04.5"}, 26*time.Hour + 3*time.Minute + 4500*time.Millisecond, 0},
@@ -128,7 +162,7 @@ func TestParse(t *testing.T) {
 		{"x-ms span negative", []string{"X-Ms-Retry-After-Ms: -00:00:01"}, none, 0},
 		{"x-ms span, 61 s", []string{"X-Ms-Retry-After-Ms: 00:00:61"}, none, 0},
 		{"x-ms span, 24 h", []string{"X-Ms-Retry-After-Ms: 24:00:00"}, none, 0},
-		{"x-ms span, short", []string{"X-Ms-Retry-After-Ms: 0:01:00"}, none, 0},
+		{"x-ms span, short", []string{"X-Ms-Retry-After-Ms: 0:01:00"}, time.Minute, 0},
 		{"x-ms span, letters", []string{"X-Ms-Retry-After-Ms: aa:bb:cc"}, none, 0},
 		{"x-ms span, no days", []string{"X-Ms-Retry-After-Ms: .00:00:01"}, none, 0},
 		{"x-ms span, too many days", []string{"X-Ms-Retry-After-Ms: 123456789.00:00:01"}, none, 0},
@@ -235,7 +269,8 @@ func FuzzDecimal(f *testing.F) {
 // FuzzSpelled compares the strict reader with time.ParseDuration, which is
 // wider (signs, any order of units) but must agree where both accept.
 func FuzzSpelled(f *testing.F) {
-	for _, s := range []string{"17m31.056s", "644ms", "1h0m0s", "0.0000000001s", "5s5s", "48.939935699s", "1.5h", "9223372036s", "2562047h48m"} {
+	for _, s := range []string{"17m31.056s", "644ms", "1h0m0s", "0.0000000001s", "5s5s", "48.939935699s", "1.5h", "9223372036s", "2562047h48m",
+		"6m0s", "1h56m38.4s", "547ms", "4h17m", "30µs", "999999999h", "1d", "1s1h", ".5s", "5.s", "0.0000000001h"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -287,6 +322,88 @@ func FuzzParse(f *testing.F) {
 		h["Retry-After"] = append(h["Retry-After"], "7")
 		if more := Parse(h, at); more.Longest < w.Longest || more.Longest < 7*time.Second {
 			t.Errorf("with a further line %+v became %+v", w, more)
+		}
+	})
+}
+
+// FuzzWaits writes a length of time in one of its spellings into one of the fields. It
+// is dressed in one of the ways of servers, with other lines beside it. Never a shorter
+// wait is read.
+func FuzzWaits(f *testing.F) {
+	for i := range uint64(200) {
+		f.Add(i*0x9e3779b97f4a7c15, int64(i*i*i*7919), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, pick uint64, nanos int64, more uint8) {
+		d := time.Duration(nanos & (1<<50 - 1)) // up to 13 days
+		choose := func(n uint64) uint64 {
+			c := pick % n
+			pick /= n
+			return c
+		}
+		field := [...]string{"Retry-After", "X-Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms"}[choose(4)]
+		unit := time.Second
+		if strings.HasSuffix(field, "Ms") {
+			unit = time.Millisecond
+			d = max(d, time.Second) // zero says nothing there
+		}
+		in := noon.Add(d)
+		decimals := func(u time.Duration) string {
+			return strings.TrimRight(strings.TrimRight(new(big.Rat).SetFrac64(int64(d), int64(u)).FloatString(9), "0"), ".")
+		}
+		var value string
+		switch want := d; choose(12) {
+		case 0:
+			value = decimals(unit)
+		case 1:
+			value = in.Format(http.TimeFormat)
+			d = want.Truncate(time.Second)
+		case 2:
+			value = in.Format("Monday, 02-Jan-06 15:04:05 MST")
+			d = want.Truncate(time.Second)
+		case 3:
+			value = in.Format(time.ANSIC)
+			d = want.Truncate(time.Second)
+		case 4:
+			value = in.Format(time.RFC3339Nano)
+		case 5:
+			value = in.Format(time.RFC1123Z)
+			d = want.Truncate(time.Second)
+		case 6:
+			value = d.String() // "1h2m3.5s"
+		case 7:
+			value = decimals(time.Second) + " seconds"
+		case 8:
+			value = decimals(time.Second) + "s"
+		case 9:
+			value = "PT" + decimals(time.Second) + "S"
+		case 10:
+			value = "@" + strconv.FormatInt(in.Unix(), 10)
+			d = want.Truncate(time.Second)
+		case 11:
+			value = fmt.Sprintf("%d.%02d:%02d:%02d.%09d", d/(24*time.Hour), d/time.Hour%24, d/time.Minute%60, d/time.Second%60, d%time.Second)
+		}
+		switch choose(5) {
+		case 1:
+			value = " \t" + value + " "
+		case 2:
+			value = `"` + value + `"`
+		case 3:
+			value += ";comment=x"
+		case 4:
+			value = strings.ToUpper(value)
+		}
+		h := http.Header{field: {value}, "Date": {noon.Format(http.TimeFormat)}}
+		least, most := d, d+time.Nanosecond
+		if more&1 != 0 { // a second line of another server
+			h[field] = append(h[field], strconv.Itoa(int(more)))
+			least, most = max(least, time.Duration(more)*unit), max(most, time.Duration(more)*unit)
+		}
+		if more&2 != 0 {
+			h["Retry-After"] = append([]string{strconv.Itoa(int(more))}, h["Retry-After"]...)
+			least, most = max(least, time.Duration(more)*time.Second), max(most, time.Duration(more)*time.Second)
+		}
+		if w := Parse(h, noon); !w.OK || w.Longest < least || w.Longest > most {
+			t.Errorf("%v is %+v, want %v", h, w, least)
 		}
 	})
 }

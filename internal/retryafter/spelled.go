@@ -1,16 +1,69 @@
 package retryafter
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
 
-// units from the largest to the smallest, each with its spellings. The longer
-// spelling stands first, so that "ms" is not read as "m".
+// ISO reads a length of time as ISO 8601 writes it, in either case:
+//
+//	duration = "P" *( number "W" / number "D" ) [ "T" *( number ( "H" / "M" / "S" ) ) ]
+//
+// It has a unit at least; units fall, each at most once. Years and months are refused:
+// they have no one length. The result is rounded up to the nanosecond and cut to [Max].
+func ISO(s string) (d time.Duration, ok bool) {
+	if s == "" || s[0]|0x20 != 'p' {
+		return 0, false
+	}
+	last, clock := time.Duration(1<<63-1), false
+	for s = s[1:]; s != ""; {
+		if s[0]|0x20 == 't' && !clock {
+			if clock, s = true, s[1:]; s == "" {
+				return 0, false
+			}
+			continue
+		}
+		i := 0
+		for i < len(s) && (isDigit(s[i]) || s[i] == '.') {
+			i++
+		}
+		if i == 0 || i == len(s) {
+			return 0, false
+		}
+		if _, valid := Decimal(s[:i], time.Second); !valid {
+			return 0, false
+		}
+		var unit time.Duration
+		switch letter := s[i] | 0x20; {
+		case letter == 'w' && !clock:
+			unit = 7 * 24 * time.Hour
+		case letter == 'd' && !clock:
+			unit = 24 * time.Hour
+		case letter == 'h' && clock:
+			unit = time.Hour
+		case letter == 'm' && clock:
+			unit = time.Minute
+		case letter == 's' && clock:
+			unit = time.Second
+		}
+		if unit == 0 || unit >= last {
+			return 0, false
+		}
+		whole, fraction, _ := strings.Cut(s[:i], ".")
+		d, last, ok = min(d+Scale(whole, fraction, unit), Max), unit, true
+		s = s[i+1:]
+	}
+	return d, ok
+}
+
+// units from the largest to the smallest, each with its spellings. This is the one
+// table of them, for fields, bodies and resets.
 var units = [...]struct {
 	d         time.Duration
 	spellings []string
 }{
+	{7 * 24 * time.Hour, []string{"weeks", "week", "w"}},
 	{24 * time.Hour, []string{"days", "day", "d", "tagen", "tag", "jours", "jour", "días", "día", "dias", "dia", "giorni", "giorno", "дней", "дня", "день"}},
 	{time.Hour, []string{"hours", "hour", "hrs", "hr", "h", "stunden", "stunde", "heures", "heure", "horas", "hora", "ore", "ora", "часов", "часа", "час"}},
 	{time.Minute, []string{"minutes", "minute", "mins", "min", "m", "minuten", "minutos", "minuto", "minuti", "минуту", "минуты", "минут"}},
@@ -18,6 +71,26 @@ var units = [...]struct {
 	{time.Millisecond, []string{"milliseconds", "millisecond", "ms"}},
 	{time.Microsecond, []string{"microseconds", "microsecond", "us", "µs"}},
 	{time.Nanosecond, []string{"nanoseconds", "nanosecond", "ns"}},
+}
+
+// byFirst are the spellings by their first byte, the longest first: "ms" is not read
+// as "m". Each response has resets, and the whole table has a hundred spellings.
+var byFirst = func() (t [256][]spelling) {
+	for u := range units {
+		for _, name := range units[u].spellings {
+			t[name[0]] = append(t[name[0]], spelling{name, u})
+		}
+	}
+	for _, names := range t {
+		slices.SortFunc(names, func(a, b spelling) int { return len(b.name) - len(a.name) })
+	}
+	return t
+}()
+
+// A spelling is a name of units[unit].
+type spelling struct {
+	name string
+	unit int
 }
 
 // Spelled reads a length of time with units, in lower case, from the beginning of s:
@@ -74,20 +147,16 @@ func durationPart(s string) (d time.Duration, unit int, rest string, ok bool) {
 		i = j
 	}
 	tail := strings.TrimPrefix(s[i:], " ")
-	// The longest spelling that fits decides, over all units: "min" is not
-	// "m", "ms" is not "m".
-	longest := 0
-	for u := range units {
-		for _, name := range units[u].spellings {
-			if len(name) > longest && strings.HasPrefix(tail, name) {
-				longest, unit = len(name), u
-			}
-		}
-	}
-	if longest == 0 {
+	if tail == "" {
 		return 0, 0, s, false
 	}
-	rest = tail[longest:]
+	names := byFirst[tail[0]]
+	k := slices.IndexFunc(names, func(n spelling) bool { return strings.HasPrefix(tail, n.name) })
+	if k < 0 {
+		return 0, 0, s, false
+	}
+	unit = names[k].unit
+	rest = tail[len(names[k].name):]
 	if rest != "" && ('a' <= rest[0] && rest[0] <= 'z' || 'A' <= rest[0] && rest[0] <= 'Z') {
 		return 0, 0, s, false
 	}

@@ -1,8 +1,7 @@
 // Package rttest is the contract of an [http.RoundTripper] as a suite of tests,
 // for the layers of this module that wrap one.
 //
-// [Run] promises that a layer that passes it cannot be told from its base by what
-// it does to a request and a response: nothing is altered, buffered, lost, leaked
+// A layer that passes [Run] treats a request and a response as its base does: nothing is altered, buffered, lost, leaked
 // or followed. It does not look at what the layer is for (retries, limits): that
 // is the layer's own test, and Run keeps to outcomes that no layer delays or
 // repeats.

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// mutants are layers with one fault each. TestContract runs the suite on the one
+// mutants are layers with one fault each. TestContract runs the suite on the layer
 // that the environment names, and on none by default.
 var mutants = map[string]wrapper{
 	"edits the header": func(base http.RoundTripper) http.RoundTripper {

@@ -47,7 +47,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.said = append(r.said, args[0].(string)+args[1].(string))
 }
 
-// A fault in a block is found and told with its page and line; a name that is not
+// A fault in a block is reported with its page and line; a name that is not
 // used is no fault.
 func TestFaultsAreFound(t *testing.T) {
 	r := &recorder{TB: t}

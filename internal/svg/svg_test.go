@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whatever is drawn, the picture is XML, has a title and a description, and uses
+// Each picture is XML, has a title and a description, and uses
 // only classes that have a colour in both schemes.
 func TestPictureIsWhole(t *testing.T) {
 	c := New(100, 50, `a <title> & "more"`, "what is to be seen")

@@ -3,8 +3,8 @@
 // whose ledger lives elsewhere.
 //
 // What it promises: a ledger that passes admits no more than its limits allow
-// and all that they allow, in order, refuses in time and without a trace, and
-// gives back exactly what was not used; and it keeps scopes, tenants, classes and
+// and all that they allow, in order. It refuses in time and without a trace. It
+// gives back exactly what was not used. It keeps scopes, tenants, classes and
 // pauses apart. What it refuses: to pass without having
 // run anything, and to judge by the wall clock. An implementation whose clock
 // cannot be moved by the test says by how much its instants may be off, and

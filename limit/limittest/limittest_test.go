@@ -86,6 +86,10 @@ func TestBrokenLimiters(t *testing.T) {
 		{"a call that goes first is before the others of its tenant", func(l *limit.Limiter) limit.Ledger { return lastNotFirst{l} }},
 		{"those ahead are priced at what they will probably cost", func(l *limit.Limiter) limit.Ledger { return pessimistic{l} }},
 		{"what is in force leaves what is configured", func(l *limit.Limiter) limit.Ledger { return overwriting{l} }},
+		{"a fixed window begins anew at its edge", func(l *limit.Limiter) limit.Ledger { return lawless{l} }},
+		{"a log gives back what was used a window ago", func(l *limit.Limiter) limit.Ledger { return lawless{l} }},
+		{"a guard lets a short burst go, and a reading lifts it", func(l *limit.Limiter) limit.Ledger { return unguarded{l} }},
+		{"a pause that keeps credit takes none", func(l *limit.Limiter) limit.Ledger { return forfeiting{l} }},
 		{"the cause of a context is found", func(l *limit.Limiter) limit.Ledger { return causeless{l} }},
 	} {
 		t.Run(strings.ReplaceAll(broken.promise, " ", "_"), func(t *testing.T) {
@@ -314,6 +318,30 @@ type overwriting struct{ *limit.Limiter }
 
 func (l overwriting) EnforceScopeLimit(scope string, lim limit.Limit) error {
 	return l.SetScopeLimit(scope, lim)
+}
+
+// lawless meters a bucket whatever the law.
+type lawless struct{ *limit.Limiter }
+
+func (l lawless) EnforceScopeLimit(scope string, lim limit.Limit) error {
+	lim.Law, lim.Burst = limit.Law{}, lim.Rate.N
+	return l.Limiter.EnforceScopeLimit(scope, lim)
+}
+
+// unguarded has no guard.
+type unguarded struct{ *limit.Limiter }
+
+func (l unguarded) EnforceScopeLimit(scope string, lim limit.Limit) error {
+	lim.Guard = 0
+	return l.Limiter.EnforceScopeLimit(scope, lim)
+}
+
+// forfeiting takes credit in every pause.
+type forfeiting struct{ *limit.Limiter }
+
+func (l forfeiting) PauseScope(scope string, p limit.Pause) {
+	p.KeepCredit = false
+	l.Limiter.PauseScope(scope, p)
 }
 
 // causeless hides the cause of a context.

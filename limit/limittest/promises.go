@@ -3,6 +3,7 @@ package limittest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ func tokensPer(r limit.Rate, burst int64, empty bool) limit.Options {
 	return limit.Options{Limits: []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: r, Burst: burst, Empty: empty}}}
 }
 
-var promises = append(rootPromises, scopePromises...)
+var promises = slices.Concat(rootPromises, scopePromises, meterPromises)
 
 var rootPromises = []promise{
 	{"a burst and no more", func(s *script) {

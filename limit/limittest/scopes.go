@@ -172,6 +172,21 @@ var scopePromises = []promise{
 		s.check(len(went()) == 3 && ws[0].err == nil && ws[1].err == nil && ws[2].err == nil, "the pause goes on after a success")
 	}},
 
+	{"a probe earns its credit by the ceiling, and no herd follows it", func(s *script) {
+		l := s.limiter(limit.Options{})
+		s.perSecond(l, "model", 20, 20)
+		l.PauseScope("model", limit.Pause{For: time.Hour, ProbeAfter: 200 * time.Millisecond})
+		// The deadline is long before the end of the pause, and after the ceiling.
+		w := s.waitAs(l, limit.Ask{Cost: tokens(1), Scopes: []string{"model"}}, time.Minute)
+		<-w.done
+		s.must(w.err == nil && w.at >= 200*time.Millisecond && w.at <= 300*time.Millisecond+6*s.clock.Slack, "at %v: %v", w.at, w.err)
+		s.clock.Sleep(300 * time.Millisecond)
+		w.r.Settle(tokens(1))
+		s.clock.Settled()
+		_, err := l.TryAdmit(limit.Ask{Cost: tokens(20), Scopes: []string{"model"}})
+		s.check(errors.Is(err, limit.ErrLimited), "a herd: %v", err)
+	}},
+
 	{"a drained limit holds what is to be kept", func(s *script) {
 		l := s.limiter(limit.Options{})
 		s.perSecond(l, "model", 100, 100)

@@ -40,6 +40,8 @@ type answers struct {
 type found struct {
 	lines    int64 // answers
 	failed   int64 // of them, without a 2xx
+	twice    int64 // lines that another worker has too, and that are taken out
+	left     int64 // lines that say why a request got no answer
 	practice bool  // there are answers that were made with -practice
 	box      bool  // there are answers of package providertest, by their request id
 	real     bool  // there are answers without -practice
@@ -50,7 +52,9 @@ type found struct {
 // open opens an output for appending, takes it for this process, and reads what
 // it holds into done. With retryFailed, lines without a 2xx are taken out, so
 // that their requests are sent again.
-func open(name string, stdout io.Writer, done *ids, retryFailed bool) (*answers, found, error) {
+// With claims, other workers hear of what the file holds, and a line that another
+// worker has too is taken out.
+func open(name string, stdout io.Writer, done *ids, retryFailed bool, claimed *claims) (*answers, found, error) {
 	var was found
 	if name == "-" {
 		return &answers{name: "standard output", w: stdout}, was, nil
@@ -68,10 +72,13 @@ func open(name string, stdout io.Writer, done *ids, retryFailed bool) (*answers,
 		was.noLocks, err = true, nil
 	}
 	if err == nil {
-		var failed bool
-		failed, err = a.resume(done, &was, retryFailed)
-		if err == nil && failed {
-			err = a.dropFailed(&was)
+		twice := map[string]bool{}
+		err = a.resume(done, &was, retryFailed, claimed, twice)
+		was.twice = int64(len(twice))
+		if err == nil && (was.left > 0 || retryFailed && was.failed > 0 || was.twice > 0) {
+			err = a.rewrite(func(h batchfile.Head) bool {
+				return !isLeft(h) && (h.Status/100 == 2 || !retryFailed) && !twice[h.Key()]
+			})
 		}
 	}
 	if err != nil {
@@ -89,9 +96,27 @@ const (
 	boxID      = "req_box"
 )
 
+// leftCode begins the code of lines that say why a request got no answer. They
+// are no final lines: the next run takes them out.
+const leftCode = "left_"
+
+func isLeft(h batchfile.Head) bool { return h.Status == 0 && strings.HasPrefix(h.Code, leftCode) }
+
 // resume reads the lines of the file and cuts off what a crash or a power cut
 // has left behind the last whole one.
-func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, err error) {
+func (a *answers) resume(done *ids, was *found, retryFailed bool, claimed *claims, twice map[string]bool) (err error) {
+	var known []noted // what claimed is told of, a thousand at a time
+	adopt := func(least int) error {
+		if claimed == nil || len(known) < least {
+			return nil
+		}
+		ids, err := claimed.adopt(known)
+		for _, id := range ids {
+			twice[id] = true
+		}
+		known = known[:0]
+		return err
+	}
 	in := batchfile.NewLines(a.f)
 	tail, tailLine := int64(-1), 0 // where what is no line begins
 	var torn []byte
@@ -99,7 +124,7 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 		start := in.At()
 		line, long, err := in.Next()
 		if err != nil && err != io.EOF {
-			return false, err
+			return err
 		}
 		line = bytes.Trim(line, "\x00")
 		h, ok := batchfile.ParseHead(line, long)
@@ -111,8 +136,12 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 				tail, tailLine, torn = start, n, append(torn, line[:min(len(line), 64)]...)
 			}
 		case tail >= 0:
-			return false, fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+			return fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
 		default:
+			if isLeft(h) {
+				was.left++
+				break
+			}
 			was.lines++
 			was.box = was.box || strings.HasPrefix(h.RequestID, boxID)
 			if strings.HasPrefix(h.ID, practiceID) {
@@ -123,18 +152,24 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 			if h.Status/100 != 2 {
 				was.failed++
 				if retryFailed {
-					failed = true
+					if claimed != nil {
+						if err := claimed.forget(noted{h.Key(), digest(line, false)}); err != nil {
+							return err
+						}
+					}
 					break
 				}
 			}
-			if h.CustomID != "" {
-				done.mark(h.CustomID, answered)
-			} else {
-				done.mark(lineKey(h.ID), answered)
+			done.mark(h.Key(), answered)
+			if claimed != nil {
+				known = append(known, noted{h.Key(), digest(line, h.Status/100 == 2)})
+				if err := adopt(1000); err != nil {
+					return err
+				}
 			}
 			if err == io.EOF { // whole, but for its newline
 				if _, err := a.f.Write([]byte("\n")); err != nil {
-					return false, err
+					return err
 				}
 			}
 		}
@@ -142,25 +177,24 @@ func (a *answers) resume(done *ids, was *found, retryFailed bool) (failed bool, 
 			break
 		}
 	}
+	if err := adopt(1); err != nil {
+		return err
+	}
 	if tail >= 0 {
 		if !ours(torn) {
-			return false, fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+			return fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
 		}
 		was.cut = in.At() - tail
 		if err := a.f.Truncate(tail); err != nil {
-			return false, err
+			return err
 		}
 	}
 	i, err := a.f.Stat()
 	if err == nil {
 		a.size = i.Size()
 	}
-	return failed, err
+	return err
 }
-
-// lineKey is how a line without a custom_id is known. No custom_id of a request
-// begins with a zero byte and "line".
-func lineKey(id string) string { return "\x00line " + id }
 
 // ours reports whether a torn end is the beginning of a line of ours, or of
 // zeros, which a power cut leaves.
@@ -175,9 +209,9 @@ func ours(torn []byte) bool {
 	return false
 }
 
-// dropFailed writes the file anew without the lines that have no 2xx. The new
-// one takes the old one's place when it is whole and on the disk.
-func (a *answers) dropFailed(was *found) error {
+// rewrite writes the file anew with the lines that keep wants. The new one takes
+// the old one's place when it is whole and on the disk.
+func (a *answers) rewrite(keep func(batchfile.Head) bool) error {
 	if _, err := a.f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -193,7 +227,7 @@ func (a *answers) dropFailed(was *found) error {
 			if err != nil && err != io.EOF {
 				return err
 			}
-			if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.Status/100 == 2 {
+			if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && keep(h) {
 				// Copied from the file, as of a long line only a part is here.
 				if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
 					return err
@@ -238,17 +272,16 @@ func (a *answers) dropFailed(was *found) error {
 	}
 	a.f.Close()
 	a.f, a.w, a.size = next, next, i.Size()
-	was.lines -= was.failed
 	return nil
 }
 
-// write adds a line, whole or not at all. The first error is kept.
-func (a *answers) write(v batchfile.Answer) error {
-	line, err := batchfile.Encode(v)
+// write adds a line, whole or not at all, and returns it. The first error is kept.
+func (a *answers) write(v batchfile.Answer) (line []byte, err error) {
+	line, err = batchfile.Encode(v)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err != nil {
-		return a.err
+		return nil, a.err
 	}
 	if err == nil {
 		_, err = a.w.Write(line)
@@ -258,11 +291,19 @@ func (a *answers) write(v batchfile.Answer) error {
 		if a.f != nil { // half a line, on a full disk
 			a.f.Truncate(a.size)
 		}
-		return err
+		return nil, err
 	}
 	a.size += int64(len(line))
 	a.dirty = a.f != nil
-	return nil
+	return bytes.TrimSuffix(line, []byte("\n")), nil
+}
+
+// takeBack removes the line that was written last.
+func (a *answers) takeBack(line []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.size -= int64(len(line)) + 1
+	return a.f.Truncate(a.size)
 }
 
 // sync brings what was written to the disk.

@@ -205,7 +205,7 @@ func readDone(name string, done *ids, retryFailed bool) error {
 	in := batchfile.NewLines(f)
 	for {
 		line, long, err := in.Next()
-		if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.CustomID != "" && (h.Status/100 == 2 || !retryFailed) {
+		if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.CustomID != "" && !isLeft(h) && (h.Status/100 == 2 || !retryFailed) {
 			done.mark(h.CustomID, answered)
 		}
 		if err == io.EOF {

@@ -20,9 +20,9 @@ import (
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
-// Two thousand requests meet a server at fault. None is lost, few more than a
-// row are sent, the user is told what to do, and after the mend the same command
-// finishes the rest.
+// Two thousand requests meet a server at fault. None is lost, few more than a row are
+// sent, and the message says what to do. After the mend the same command finishes the
+// rest.
 func TestFaults(t *testing.T) {
 	refuse := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -51,8 +51,14 @@ func TestFaults(t *testing.T) {
 			http.Redirect(w, r, "https://elsewhere.example", http.StatusFound)
 		}, nil, ExitBlocked, trip, []string{"redirected (302)", "-base-url"}},
 		"500":         {refuse(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), nil, ExitLeft, trip + 12, []string{"server failing (500 server_error): 20 in a row", "when the server is back"}},
-		"half answer": {broken, nil, ExitLeft, trip + 12, []string{"the answer broke off"}},
-		"no JSON":     {refuse(200, "<html>"), nil, ExitLeft, trip + 12, []string{"an answer that is no JSON"}},
+		"half answer": {broken, nil, ExitLeft, trip + 12, []string{"broken answers (the answer broke off): 20 in a row"}},
+		"no JSON":     {refuse(200, "<html>"), nil, ExitLeft, trip + 12, []string{"broken answers (200, an answer that is no JSON", "such as a proxy"}},
+		"404 path": {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, nil,
+			ExitBlocked, trip, []string{"no such path (404)", "check -base-url"}},
+		"405": {refuse(405, `{"error":{"message":"Method Not Allowed"}}`), nil, ExitBlocked, trip, []string{"no such path (405)", "check -base-url"}},
+		"400": {refuse(400, `{"error":{"message":"canary","type":"invalid_request_error","code":"unknown_parameter"}}`), nil,
+			ExitBlocked, trip, []string{"refused as wrong (400 unknown_parameter)", "check -base-url"}},
+		"422": {refuse(422, `{"detail":"canary"}`), nil, ExitBlocked, trip, []string{"refused as wrong (422)"}},
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, []string{"-timeout", "100ms"},
 			ExitLeft, trip + 12, []string{"no connection (no answer in time)"}},
 		"429, a day": {func(w http.ResponseWriter, r *http.Request) {
@@ -75,9 +81,13 @@ func TestFaults(t *testing.T) {
 			}))
 			defer s.Close()
 			out := filepath.Join(t.TempDir(), "out.jsonl")
-			args := append([]string{"-in", write(t, linesFor(2000)...), "-base-url", s.URL, "-rpm", "10000000", "-probe-every", "100ms", "-max-wait", "1s"}, c.args...)
+			n := 2000
+			if name == "405" || name == "400" || name == "422" {
+				n = 200
+			}
+			args := append([]string{"-in", write(t, linesFor(n)...), "-base-url", s.URL, "-rpm", "10000000", "-probe-every", "100ms", "-max-wait", "1s"}, c.args...)
 			o := runBatch(t, out, nil, args...)
-			if o.code != c.code || len(o.answers) != 0 || o.sum.Left != 2000 || sent.Load() > c.most || sent.Load() == 0 {
+			if o.code != c.code || len(o.answers) != 0 || o.sum.Left != int64(n) || sent.Load() > c.most || sent.Load() == 0 {
 				t.Errorf("code %d, %d lines, %d sent, %+v\n%s", o.code, len(o.answers), sent.Load(), o.sum, o.stderr)
 			}
 			for _, want := range c.want {
@@ -90,7 +100,7 @@ func TestFaults(t *testing.T) {
 			}
 			mended.Store(true)
 			before := sent.Load()
-			if o = runBatch(t, out, nil, append(args, "-timeout", "10m")...); o.code != ExitDone || len(o.answers) != 2000 || sent.Load()-before != 2000 {
+			if o = runBatch(t, out, nil, append(args, "-timeout", "10m")...); o.code != ExitDone || len(o.answers) != n || sent.Load()-before != int64(n) {
 				t.Errorf("after the mend: code %d, %d lines, %d sent\n%s", o.code, len(o.answers), sent.Load()-before, o.stderr)
 			}
 		})
@@ -98,16 +108,23 @@ func TestFaults(t *testing.T) {
 }
 
 // A server that is away for a while holds the job, which goes on by itself: all
-// requests are answered in one run.
+// requests are answered in one run. In vain are sent those that were under way when
+// it went, a row, and the probes.
 func TestServerAwayForAWhile(t *testing.T) {
-	address := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+	for _, inFlight := range []int{16, 200} {
+		t.Run(fmt.Sprint(inFlight), func(t *testing.T) {
+			t.Parallel()
+			serverAway(t, inFlight)
+		})
 	}
-	l := address()
+}
+
+func serverAway(t *testing.T, inFlight int) {
+	const every = 300 * time.Millisecond
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	served := new(atomic.Int64)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -116,31 +133,41 @@ func TestServerAwayForAWhile(t *testing.T) {
 	})
 	first := &http.Server{Handler: h}
 	go first.Serve(l)
-	back := make(chan *http.Server, 1)
+	type outage struct {
+		second *http.Server
+		took   time.Duration
+		err    error
+	}
+	over := make(chan outage, 1)
 	go func() {
 		for served.Load() < 500 {
 			time.Sleep(time.Millisecond)
 		}
+		gone := time.Now()
 		first.Close()
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second)
 		again, err := net.Listen("tcp", l.Addr().String())
-		if err != nil {
-			panic(err)
-		}
 		second := &http.Server{Handler: h}
-		back <- second
-		second.Serve(again)
+		over <- outage{second, time.Since(gone), err}
+		if err == nil {
+			second.Serve(again)
+		}
 	}()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	o := runBatch(t, out, nil, "-in", write(t, linesFor(2000)...), "-base-url", "http://"+l.Addr().String(), "-rpm", "10000000", "-in-flight", "16", "-probe-every", "200ms", "-max-wait", "1m")
-	(<-back).Close()
-	if o.code != ExitDone || len(o.answers) != 2000 || !strings.Contains(o.stderr, "no connection (") || !strings.Contains(o.stderr, "20 in a row") {
+	o := runBatch(t, out, nil, "-in", write(t, linesFor(2000)...), "-base-url", "http://"+l.Addr().String(), "-rpm", "10000000",
+		"-in-flight", fmt.Sprint(inFlight), "-probe-every", every.String(), "-max-wait", "1m")
+	was := <-over
+	was.second.Close()
+	if was.err != nil {
+		t.Fatal(was.err)
+	}
+	if o.code != ExitDone || len(o.answers) != 2000 || !strings.Contains(o.stderr, "no connection (") || !strings.Contains(o.stderr, "in a row") {
 		t.Fatalf("code %d, %d lines, %+v\n%s", o.code, len(o.answers), o.sum, o.stderr)
 	}
-	// What was under way when it went, a row, and the probes. Connections that
-	// end one after the other let some more begin.
-	if extra := o.sum.WireAttempts - 2000; extra > 4*(16+ahead) {
-		t.Errorf("%d attempts more than requests", extra)
+	extra, probes := o.sum.WireAttempts-2000, int64(was.took/every)+1
+	t.Logf("%d attempts more than requests in %v\n%s", extra, was.took, o.stderr)
+	if extra > int64(trip+inFlight)+probes {
+		t.Errorf("%d attempts more than requests, of them %d probes at most", extra, probes)
 	}
 }
 
@@ -309,7 +336,66 @@ func TestErrorsFileAndRetryFailed(t *testing.T) {
 	}
 }
 
-// -max-cost is not passed, whatever is under way, and the job can go on.
+// Each request that is left has a line in the errors that says why, and the next run
+// takes it out: in the end each request has one line.
+func TestErrorsOfWhatIsLeft(t *testing.T) {
+	var mended atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		switch {
+		case mended.Load():
+			status(200, usage12)(w, r)
+		case strings.Contains(string(b), "gone"):
+			status(404, `{"error":{"message":"The model does not exist","code":"model_not_found"}}`)(w, r)
+		case strings.Contains(string(b), "Hello r1\""):
+			status(200, usage12)(w, r)
+		default:
+			status(401, `{"error":{"message":"sk-canary"}}`)(w, r)
+		}
+	}))
+	defer s.Close()
+	lines := linesFor(300)
+	for i := 0; i < 300; i += 3 {
+		lines[i] = strings.Replace(lines[i], "gpt-4o-mini", "gone", 1)
+	}
+	dir := t.TempDir()
+	out, errs := filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "errors.jsonl")
+	args := []string{"-in", write(t, append(lines, "{}")...), "-base-url", s.URL, "-rpm", "1000000", "-errors", errs}
+	o := runBatch(t, out, nil, args...)
+	b, _ := os.ReadFile(errs)
+	text := string(b)
+	if o.code != ExitBlocked || len(o.answers) != 1 || strings.Count(text, `"code":"left_`) != 299 || strings.Count(text, `"r2"`) != 1 ||
+		!strings.Contains(text, `"error":{"code":"left_key","message":"key not accepted (401); the next run sends it"}`) || strings.Contains(text, "canary") {
+		t.Fatalf("code %d, %d lines, %+v\n%s\n%.3000s", o.code, len(o.answers), o.sum, o.stderr, text)
+	}
+	o = runBatch(t, out, nil, args...)
+	if b, _ = os.ReadFile(errs); o.code != ExitBlocked || len(o.answers) != 1 || strings.Count(string(b), `"code":"left_`) != 299 {
+		t.Errorf("again: code %d, %d lines\n%s\n%.3000s", o.code, len(o.answers), o.stderr, b)
+	}
+	mended.Store(true)
+	o = runBatch(t, out, nil, args...)
+	if b, _ = os.ReadFile(errs); o.code != ExitFailed || len(o.answers) != 300 || strings.Count(string(b), "\n") != 1 || !strings.Contains(string(b), "invalid_line") {
+		t.Errorf("after the mend: code %d, %d lines\n%s\n%s", o.code, len(o.answers), o.stderr, b)
+	}
+}
+
+// A refusal as wrong is an answer as soon as the model has answered anything. It is one
+// too if fewer than a row were refused: that does not show a wrong address.
+func TestRefusedAsWrong(t *testing.T) {
+	url, served := answering(t, status(400, `{}`), status(404, `{}`), status(400, `{}`), status(200, usage12), status(422, `{}`))
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	o := runBatch(t, out, nil, "-in", write(t, linesFor(60)...), "-base-url", url, "-in-flight", "1")
+	if o.code != ExitFailed || len(o.answers) != 60 || o.sum.Failed != 59 || o.sum.Left != 0 || served.Load() != 60 {
+		t.Errorf("after an answer: code %d, %d lines, %+v\n%s", o.code, len(o.answers), o.sum, o.stderr)
+	}
+	url, _ = answering(t, status(404, `{}`))
+	out = filepath.Join(t.TempDir(), "out.jsonl")
+	if o = runBatch(t, out, nil, "-in", write(t, linesFor(trip-1)...), "-base-url", url); o.code != ExitFailed || len(o.answers) != trip-1 {
+		t.Errorf("a short file: code %d, %d lines, %+v\n%s", o.code, len(o.answers), o.sum, o.stderr)
+	}
+}
+
+// -max-cost is not passed with all that is under way, and the job can go on.
 func TestMaxCost(t *testing.T) {
 	p, url := serve(t, providertest.Options{Output: providertest.Constant(50)})
 	list := filepath.Join(t.TempDir(), "prices.json")
@@ -370,14 +456,14 @@ func TestMoney(t *testing.T) {
 // A disk that fills up in the middle of a line leaves whole lines.
 func TestFullDiskLeavesWholeLines(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
-	a, _, err := open(name, nil, newIDs(), false)
+	a, _, err := open(name, nil, newIDs(), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.w = &filling{File: a.f, left: 1000}
 	id, n := "a", 0
 	for err == nil {
-		err = a.write(batchfile.Answer{ID: "batch_req_1", CustomID: &id, Response: &batchfile.Response{StatusCode: 200, Body: []byte("{}")}})
+		_, err = a.write(batchfile.Answer{ID: "batch_req_1", CustomID: &id, Response: &batchfile.Response{StatusCode: 200, Body: []byte("{}")}})
 		n++
 	}
 	if !errors.Is(err, syscall.ENOSPC) || n < 5 {
@@ -413,7 +499,7 @@ func TestMemoryOfAnID(t *testing.T) {
 	writeAnswers(t, name, n)
 	before := liveHeap()
 	done := newIDs()
-	a, was, err := open(name, nil, done, false)
+	a, was, err := open(name, nil, done, false, nil)
 	if err != nil || was.lines != n {
 		t.Fatal(was, err)
 	}
@@ -452,7 +538,7 @@ func BenchmarkResume(b *testing.B) {
 	for b.Loop() {
 		before := liveHeap()
 		done := newIDs()
-		a, was, err := open(name, nil, done, false)
+		a, was, err := open(name, nil, done, false, nil)
 		if err != nil || was.lines != 1_000_000 {
 			b.Fatal(was, err)
 		}

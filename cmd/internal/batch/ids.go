@@ -19,6 +19,7 @@ func newIDs() *ids { return &ids{m: map[[16]byte]byte{}} }
 const (
 	answered byte = 1 << iota // has its line
 	named                     // was in the input
+	reported                  // has a line that says why it is left
 )
 
 func key(id string) [16]byte {
@@ -27,8 +28,9 @@ func key(id string) [16]byte {
 }
 
 // mark sets a mark of id, and returns those that it had.
-func (s *ids) mark(id string, set byte) (before byte) {
-	k := key(id)
+func (s *ids) mark(id string, set byte) (before byte) { return s.markKey(key(id), set) }
+
+func (s *ids) markKey(k [16]byte, set byte) (before byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before = s.m[k]

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,8 @@ type job struct {
 	errs     *answers // nil: everything goes to out
 	done     *ids
 	p        *progress
-	tape     *tape // nil: nothing is recorded
+	tape     *tape   // nil: nothing is recorded
+	claims   *claims // nil: there are no other workers
 
 	all      lane // what concerns every model
 	lanes    map[string]*lane
@@ -58,6 +60,7 @@ type job struct {
 	wake  chan struct{}
 	long  chan order
 
+	gate   *gate
 	flying map[*sending]bool
 	halted bool
 	why    reason
@@ -81,6 +84,7 @@ type item struct {
 	model   string
 	bad     error
 	skip    bool
+	failed  bool  // skip, and another worker's answer is an error
 	end     error // io.EOF, or why no more can be read
 
 	tries  int
@@ -108,9 +112,12 @@ type order struct {
 type sending struct {
 	lane    *lane
 	probe   bool
+	wires   [2]*wire // of the model, and of all
+	marks   [2]int   // guarded by the gate
 	cancel  context.CancelFunc
 	queued  func()      // lets the next request step up behind it
 	granted func()      // it left the line
+	entered bool        // it passed the gate, which guards it
 	onWire  atomic.Bool // a connection was got for it
 }
 
@@ -126,7 +133,7 @@ func sendingOf(r *http.Request) *sending {
 func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct{}) (finished bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	j.lanes, j.flying = map[string]*lane{}, map[*sending]bool{}
+	j.lanes, j.flying, j.gate = map[string]*lane{}, map[*sending]bool{}, newGate()
 	j.items, j.ends, j.wake = make(chan item), make(chan end), make(chan struct{}, 1)
 	j.begun = time.Now()
 	j.all.born = j.begun
@@ -143,7 +150,7 @@ func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct
 		switch {
 		case j.halted && j.underWay == 0:
 			j.left += int64(j.queued)
-			return false, err
+			return false, errors.Join(err, j.settleRefused())
 		case j.halted:
 		case it != nil && j.affordable(it):
 			j.begin(ctx, it)
@@ -156,6 +163,7 @@ func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct
 			}
 			retryAt = time.Time{} // until something under way has ended
 		case eof && j.underWay == 0 && j.queued == 0:
+			err = errors.Join(err, j.settleRefused())
 			if j.left > 0 && j.why.kind == good {
 				j.why = j.last
 			}
@@ -219,8 +227,9 @@ func (j *job) lane(model string) *lane {
 // answer, where no limit is configured, one a second goes: nothing else would
 // hold them.
 func (j *job) room(l *lane, now time.Time) int {
-	n := l.room(now)
-	if l.successes == 0 && l.row == 0 && !j.limited(l.model) {
+	row := j.gate.row(l)
+	n := l.room(now, row)
+	if l.successes == 0 && row == 0 && !j.limited(l.model) {
 		n = min(n, 1+int(now.Sub(l.born)/time.Second)-l.underWay)
 	}
 	return n
@@ -322,12 +331,15 @@ func (j *job) shut(l *lane, k kind, detail string) {
 		}
 	}
 	o := outcome{kind: k, detail: detail}
-	for range l.queue {
-		j.p.left(o)
+	for _, it := range l.queue {
+		j.leave(it, o)
 	}
-	j.left += int64(len(l.queue))
 	j.queued -= len(l.queue)
 	l.queue = nil
+	for _, e := range l.refused { // they had no answer either
+		j.leave(e.it, e.o)
+	}
+	l.refused = nil
 	name := cmp.Or(l.model, "the file")
 	j.p.say(fmt.Sprintf("%s: nothing more is sent in this run: %s", name, o.counted()))
 	if j.why.kind == good {
@@ -358,26 +370,83 @@ func (j *job) take(it *item) error {
 	switch {
 	case it.bad != nil:
 		j.p.bad(it.line, it.bad)
-		id := j.id(it)
-		if j.done.mark(lineKey(id), answered)&answered != 0 {
+		id := j.id(it.line)
+		if j.done.mark(batchfile.LineKey(id), answered)&answered != 0 {
 			return nil
 		}
-		return j.write(batchfile.Answer{ID: id, Error: &batchfile.Failure{
+		return j.write(batchfile.LineKey(id), batchfile.Answer{ID: id, Error: &batchfile.Failure{
 			Code: "invalid_line", Message: fmt.Sprintf("line %d: %v", it.line, it.bad),
 		}})
 	case it.skip:
+		if it.failed {
+			j.failedBefore++
+		}
 		j.p.skipped()
 		return nil
 	}
 	it.model = meter.ModelOf(it.request.Body, it.request.URL)
 	l := j.lane(it.model)
 	if l.stopped {
-		j.left++
-		j.p.left(outcome{kind: l.kind, detail: l.detail})
+		j.leave(it, outcome{kind: l.kind, detail: l.detail})
 		return nil
 	}
 	j.put(it)
 	return nil
+}
+
+// leave notes a request that gets no answer in this run, and why.
+func (j *job) leave(it *item, o outcome) {
+	j.left++
+	j.p.left(o)
+	if j.claims != nil {
+		j.claims.release(it.request.CustomID)
+	}
+	j.report(it.line, it.request.CustomID, o)
+}
+
+// report writes into the errors, if they have a file of their own, why a request is
+// left. The next run takes these lines out. An error of writing is kept by errs.
+func (j *job) report(line int, id string, o outcome) {
+	if j.errs == nil || j.done.mark(id, reported)&(answered|reported) != 0 {
+		return
+	}
+	j.errs.write(batchfile.Answer{ID: j.id(line), CustomID: &id, Error: &batchfile.Failure{
+		Code: leftCode + o.kind.code(), Message: o.counted() + "; the next run sends it",
+	}})
+}
+
+// reportRest reports the requests that were left unread, or in the middle.
+func (j *job) reportRest() error {
+	if j.errs == nil || j.config.in == "-" {
+		return nil
+	}
+	f, err := os.Open(j.config.in)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
+		return err // a pipe can be read once
+	}
+	o := outcome{kind: j.why.kind, detail: j.why.detail}
+	if o.kind == good {
+		o.kind = withdrawn
+	}
+	in := batchfile.NewLines(f)
+	for n := 1; ; n++ {
+		line, long, err := in.Next()
+		if r, bad := batchfile.ParseRequest(line, long); bad == nil {
+			j.report(n, r.CustomID, o)
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case j.errs.failed() != nil:
+			return nil
+		}
+	}
 }
 
 // affordable reports whether a request may be begun within -max-cost, with all
@@ -403,14 +472,15 @@ func (j *job) affordable(it *item) bool {
 // begin sends a request.
 func (j *job) begin(ctx context.Context, it *item) {
 	l := j.lane(it.model)
-	s := &sending{lane: l, probe: l.held || j.all.held}
+	s := &sending{lane: l, probe: l.held || j.all.held, wires: [2]*wire{&l.wire, &j.all.wire}}
 	if l.held {
 		l.probing = true
 	}
 	if j.all.held {
 		j.all.probing = true
 	}
-	ctx, s.cancel = context.WithCancel(context.WithValue(meter.WithModel(ctx, it.model), sendingKey{}, s))
+	ctx = meter.WithCaller(meter.WithModel(ctx, it.model), "", j.priority == "batch")
+	ctx, s.cancel = context.WithCancel(context.WithValue(ctx, sendingKey{}, s))
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { s.onWire.Store(true) }})
 	queued := make(chan struct{})
 	s.queued = sync.OnceFunc(func() { close(queued) })
@@ -430,6 +500,7 @@ func (j *job) begin(ctx context.Context, it *item) {
 	j.p.begun()
 	go func() {
 		o := j.exchange(ctx, s, it)
+		j.gate.left(o, s)
 		s.granted()
 		s.queued()
 		j.ends <- end{it, s, o}
@@ -449,7 +520,7 @@ func (j *job) ended(e end) error {
 	j.all.underWay--
 	j.underWay--
 	j.planned -= it.plan
-	j.p.ended(o)
+	j.p.ended()
 	if e.s.probe {
 		l.probed(now, j.probeEvery)
 		j.all.probed(now, j.probeEvery)
@@ -458,19 +529,30 @@ func (j *job) ended(e end) error {
 	row := l
 	if o.kind.everywhere() {
 		row = &j.all
-	} else if o.kind != withdrawn {
-		j.all.passed() // it was reached, and knows the key
+	} else if o.kind != withdrawn && o.kind != garbled {
+		j.all.passed(e.s.probe) // it was reached, and knows the key
 	}
 	switch {
-	case o.kind == good || o.kind == final:
+	case o.kind == good:
 		j.all.successes++
 		l.successes++
-		l.passed()
+		l.passed(e.s.probe)
+		if err := j.settle(l); err != nil {
+			return err
+		}
+	case o.kind == final && (o.local || l.successes > 0):
+		if !o.local {
+			l.passed(e.s.probe)
+		}
+	case o.kind == final && l.held:
+		l.passed(e.s.probe) // the server is back; what it says of the request is for the row
+		l.failed(now, o.kind, o.detail, 1)
 	case o.kind == withdrawn:
 		if j.halted || l.stopped {
-			j.left++
 			if l.stopped {
-				j.p.left(outcome{kind: l.kind, detail: l.detail})
+				j.leave(it, outcome{kind: l.kind, detail: l.detail})
+			} else {
+				j.left++
 			}
 			return nil
 		}
@@ -479,19 +561,28 @@ func (j *job) ended(e end) error {
 		return nil
 	default:
 		was := row.held
-		if row.failed(now, o.kind, o.detail) {
+		if row.failed(now, o.kind, o.detail, j.gate.row(row)) {
 			j.trip(row, o, now, was)
 		}
 	}
-	if o.kind.answers() {
-		return j.write(j.line(it, o))
+	switch {
+	case o.kind == final && !o.local && l.successes == 0 && l.stopped:
+		j.leave(it, o) // the end of a row
+		return nil
+	case o.kind == final && !o.local && l.successes == 0:
+		l.refused = append(l.refused, e)
+		return nil
+	case o.kind == noPath && j.all.successes == 0:
+		j.all.refused = append(j.all.refused, e)
+		return nil
+	case o.kind.answers():
+		return j.answer(it, o)
 	}
 	if it.first.IsZero() {
 		it.first, it.before = now, l.successes
 	}
 	if j.halted || l.stopped || !j.again(it, l, row, o, now) {
-		j.left++
-		j.p.left(o)
+		j.leave(it, o)
 		j.last = reason{kind: o.kind, detail: o.detail}
 		return nil
 	}
@@ -499,11 +590,49 @@ func (j *job) ended(e end) error {
 	return nil
 }
 
+// settle writes the lines of ends that spoke of their requests before anything was
+// answered. Since something was, they are answers.
+func (j *job) settle(l *lane) error {
+	for _, x := range []*lane{&j.all, l} {
+		for _, e := range x.refused {
+			if err := j.answer(e.it, e.o); err != nil {
+				return err
+			}
+		}
+		x.refused = nil
+	}
+	return nil
+}
+
+// settleRefused ends a run: what was refused as wrong, and too few times to say
+// that it was the address, has its answer. After a row of 404s it was the address.
+func (j *job) settleRefused() error {
+	if j.why.kind == noPath {
+		for _, e := range j.all.refused {
+			j.leave(e.it, e.o)
+		}
+		j.all.refused = nil
+	}
+	for _, l := range j.lanes {
+		if err := j.settle(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer writes the line of a request.
+func (j *job) answer(it *item, o outcome) error {
+	j.p.lined(o)
+	j.done.mark(it.request.CustomID, answered)
+	return j.write(it.request.CustomID, j.line(it, o))
+}
+
 // trip holds a lane whose row is long enough, or stops it where waiting cannot
 // help.
 func (j *job) trip(row *lane, o outcome, now time.Time, was bool) {
 	switch {
-	case o.kind == noModel:
+	case o.kind == noModel || o.kind == final:
 		j.shut(row, o.kind, o.detail)
 	case !o.kind.passes():
 		j.stop(reason{kind: o.kind, detail: o.detail})
@@ -511,7 +640,7 @@ func (j *job) trip(row *lane, o outcome, now time.Time, was bool) {
 		row.hold(now, j.probeEvery)
 		if !was {
 			j.p.say(fmt.Sprintf("%s: %d in a row%s; nothing is sent but one try every %v, for at most %v",
-				o.counted(), row.row, of(row.model), j.probeEvery, j.maxWait))
+				o.counted(), j.gate.row(row), of(row.model), j.probeEvery, j.maxWait))
 		}
 	}
 }
@@ -557,26 +686,35 @@ func (j *job) again(it *item, l, row *lane, o outcome, now time.Time) bool {
 	return true
 }
 
-// id is the id of an item's line.
-func (j *job) id(it *item) string {
+// id is the id of the line that belongs to a line of the input.
+func (j *job) id(line int) string {
 	if j.practice {
-		return fmt.Sprint(practiceID, it.line)
+		return fmt.Sprint(practiceID, line)
 	}
-	return fmt.Sprint(realID, it.line)
+	return fmt.Sprint(realID, line)
 }
 
 // line is the line of the output for an end.
 func (j *job) line(it *item, o outcome) batchfile.Answer {
 	id := it.request.CustomID
-	return batchfile.Answer{ID: j.id(it), CustomID: &id, Response: o.answer, Error: o.failure}
+	return batchfile.Answer{ID: j.id(it.line), CustomID: &id, Response: o.answer, Error: o.failure}
 }
 
-// write writes a line: to the errors, if there are any and it is one.
-func (j *job) write(a batchfile.Answer) error {
-	if j.errs != nil && (a.Response == nil || a.Response.StatusCode/100 != 2) {
-		return j.errs.write(a)
+// write writes the line of a request: to the errors, if there are any and it is one.
+func (j *job) write(key string, a batchfile.Answer) error {
+	to, good := j.out, a.Response != nil && a.Response.StatusCode/100 == 2
+	if j.errs != nil && !good {
+		to = j.errs
 	}
-	return j.out.write(a)
+	line, err := to.write(a)
+	if err != nil || j.claims == nil {
+		return err
+	}
+	if !j.claims.note(noted{key, digest(line, good)}) { // another worker took us for dead
+		j.p.say("a request was answered by another worker too; this line is taken back")
+		return to.takeBack(line)
+	}
+	return nil
 }
 
 // settled takes in what a call cost.
@@ -592,23 +730,23 @@ func (j *job) settled(s meter.Settlement) {
 // never say anything.
 func (j *job) read(over <-chan struct{}) {
 	in := batchfile.NewLines(j.requests)
+	var others []place
 	for n := 1; ; n++ {
+		start := in.At()
 		line, long, err := in.Next()
 		if len(bytes.TrimSpace(line)) > 0 && (err == nil || err == io.EOF) {
-			it := item{line: n}
-			it.request, it.bad = batchfile.ParseRequest(line, long)
-			if id := it.request.CustomID; it.bad == nil {
-				before := j.done.mark(id, named)
-				if before&named != 0 {
-					it.bad = fmt.Errorf("custom_id %q was there before", id)
-				}
-				it.skip = before&answered != 0
-			}
-			select {
-			case j.items <- it:
-			case <-over:
+			it := j.itemOf(n, line, long)
+			if later, ok := j.claim(&it, over); !ok {
+				return
+			} else if later {
+				others = append(others, place{n, start})
+				j.claims.busy.Store(int64(len(others)))
+			} else if !j.pass(it, over) {
 				return
 			}
+		}
+		if err == io.EOF && !j.readOthers(others, over) {
+			return
 		}
 		if err != nil {
 			select {
@@ -620,13 +758,99 @@ func (j *job) read(over <-chan struct{}) {
 	}
 }
 
+// place is where a line of the input is.
+type place struct {
+	line int
+	at   int64
+}
+
+// itemOf is the item of a line of the input.
+func (j *job) itemOf(n int, line []byte, long bool) item {
+	it := item{line: n}
+	it.request, it.bad = batchfile.ParseRequest(line, long)
+	if id := it.request.CustomID; it.bad == nil {
+		before := j.done.mark(id, named)
+		if before&named != 0 {
+			it.bad = fmt.Errorf("custom_id %q was there before", id)
+		}
+		it.skip = before&answered != 0
+	}
+	return it
+}
+
+// key is how the line of an item is known.
+func (j *job) key(it *item) string {
+	if it.bad != nil {
+		return batchfile.LineKey(j.id(it.line))
+	}
+	return it.request.CustomID
+}
+
+// claim makes an item this worker's, if there are others. later says that another one
+// has it. ok is false if over was closed.
+func (j *job) claim(it *item, over <-chan struct{}) (later, ok bool) {
+	if j.claims == nil || it.skip || j.done.mark(j.key(it), 0)&answered != 0 {
+		return false, true
+	}
+	state, ok := j.claims.take(j.key(it), over)
+	switch {
+	case !ok || state == "":
+		return false, ok
+	case state == "=":
+		return true, true
+	}
+	it.bad, it.skip, it.failed = nil, true, state[0] == '-'
+	return false, true
+}
+
+func (j *job) pass(it item, over <-chan struct{}) bool {
+	select {
+	case j.items <- it:
+		return true
+	case <-over:
+		return false
+	}
+}
+
+// readOthers waits for the lines that other workers have: each is answered by its
+// worker in the end, or given up by it, or the worker is dead; then it is ours.
+func (j *job) readOthers(others []place, over <-chan struct{}) bool {
+	for len(others) > 0 {
+		select {
+		case <-over:
+			return false
+		case <-time.After(min(time.Second, j.lease/5)):
+		}
+		still := others[:0]
+		for _, p := range others {
+			in := batchfile.NewLines(io.NewSectionReader(j.requests.(io.ReaderAt), p.at, 1<<62-p.at))
+			line, long, err := in.Next()
+			if err != nil && err != io.EOF {
+				return j.pass(item{line: p.line, end: err}, over)
+			}
+			it := item{line: p.line}
+			it.request, it.bad = batchfile.ParseRequest(line, long)
+			if later, ok := j.claim(&it, over); !ok {
+				return false
+			} else if later {
+				still = append(still, p)
+			} else if !j.pass(it, over) {
+				return false
+			}
+		}
+		others = still
+		j.claims.busy.Store(int64(len(others)))
+	}
+	return true
+}
+
 var errBroken = errors.New("the answer broke off")
 
 // exchange sends a request once.
 func (j *job) exchange(ctx context.Context, s *sending, it *item) outcome {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, batchfile.Join(j.baseURL, it.request.URL), bytes.NewReader(it.request.Body))
 	if err != nil {
-		return outcome{kind: final, detail: "url", failure: &batchfile.Failure{Code: "invalid_line", Message: fmt.Sprintf("line %d: url cannot be used", it.line)}}
+		return outcome{kind: final, local: true, detail: "url", failure: &batchfile.Failure{Code: "invalid_line", Message: fmt.Sprintf("line %d: url cannot be used", it.line)}}
 	}
 	j.authorize(req.Header)
 	resp, err := j.client.Do(req)
@@ -639,7 +863,7 @@ func (j *job) exchange(ctx context.Context, s *sending, it *item) outcome {
 	case ctx.Err() != nil:
 		return outcome{kind: withdrawn}
 	case err != nil:
-		return outcome{kind: ailing, detail: errBroken.Error()}
+		return outcome{kind: garbled, detail: errBroken.Error()}
 	case len(body) > maxAnswer:
 		return outcome{kind: final, detail: "answer too long", failure: &batchfile.Failure{
 			Code: "answer_too_long", Message: fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}}

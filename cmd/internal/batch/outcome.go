@@ -28,7 +28,8 @@ const (
 	noModel               // the model is not there
 	moved                 // a redirect
 	tooFast               // 429
-	ailing                // 5xx, overload, half an answer
+	ailing                // 5xx, overload
+	garbled               // half an answer, or what is no answer of an API
 	away                  // no connection
 	withdrawn             // stopped before it was sent
 	spent                 // -max-cost
@@ -44,18 +45,26 @@ func (k kind) everywhere() bool {
 }
 
 // passes reports whether waiting may mend k.
-func (k kind) passes() bool { return k == tooFast || k == ailing || k == away }
+func (k kind) passes() bool { return k == tooFast || k == ailing || k == garbled || k == away }
 
 func (k kind) String() string {
 	return [kinds]string{"answered", "refused as wrong", "no such path", "key not accepted", "account without credit",
-		"no such model", "redirected", "rate limit", "server failing", "no connection", "stopped", "cost limit"}[k]
+		"no such model", "redirected", "rate limit", "server failing", "broken answers", "no connection", "stopped", "cost limit"}[k]
+}
+
+// code is k in the errors of requests that are left.
+func (k kind) code() string {
+	return [kinds]string{final: "refused", noPath: "no_path", noKey: "key", noMoney: "credit", noModel: "model", moved: "redirected",
+		tooFast: "rate_limit", ailing: "server", garbled: "broken_answer", away: "connection", withdrawn: "not_sent", spent: "max_cost"}[k]
 }
 
 // advice is what the user does about a row of ends of kind k.
 func (k kind) advice() string {
 	switch k {
+	case final:
+		return "check -base-url, and the url and body of the requests; nothing of them was answered, so all of them are sent again by the same command"
 	case noPath:
-		return "check -base-url and the url of the requests"
+		return "check -base-url and the url of the requests, then run the same command again"
 	case noKey:
 		return "check the key in the environment and its rights, then run the same command again"
 	case noMoney:
@@ -66,6 +75,8 @@ func (k kind) advice() string {
 		return "name the address it points to as -base-url"
 	case tooFast:
 		return "set -rpm and -tpm to your limits, or run the same command again later"
+	case garbled:
+		return "look at what answers at -base-url, such as a proxy or a login page; then run the same command again"
 	case ailing, away:
 		return "run the same command again when the server is back, or wait longer with -max-wait"
 	}
@@ -79,6 +90,7 @@ type outcome struct {
 	answer  *batchfile.Response
 	failure *batchfile.Failure
 	never   bool // the server says that another attempt is no use
+	local   bool // nothing was sent
 }
 
 // counted is how the report calls it.
@@ -96,7 +108,7 @@ func judge(status int, contentType string, body []byte) outcome {
 	switch {
 	case status/100 == 2 && v.Class == "":
 		if strings.Contains(contentType, "json") && !json.Valid(body) {
-			o.kind, o.detail = ailing, "an answer that is no JSON"
+			o.kind, o.detail = garbled, fmt.Sprintf("%d, an answer that is no JSON though it says so; is there a proxy?", status)
 			return o
 		}
 		return outcome{kind: good}
@@ -159,7 +171,7 @@ func judgeError(ctx context.Context, err error) outcome {
 	r, local := meter.RefusalOf(err)
 	switch {
 	case local && r.TooLarge:
-		return outcome{kind: final, detail: "larger than the limit", failure: &batchfile.Failure{Code: "too_large_for_limit", Message: err.Error()}}
+		return outcome{kind: final, local: true, detail: "larger than the limit", failure: &batchfile.Failure{Code: "too_large_for_limit", Message: err.Error()}}
 	case ctx.Err() != nil, local:
 		return outcome{kind: withdrawn}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
@@ -54,6 +55,7 @@ type progress struct {
 	ending  bool                // nothing more is begun
 	quit    chan struct{}
 	ran     sync.WaitGroup
+	others  *atomic.Int64 // lines of other workers that are waited for; nil: there are none
 }
 
 // second is what ended in one second.
@@ -121,13 +123,16 @@ func (p *progress) begun() {
 }
 
 // ended notes the end of one sending.
-func (p *progress) ended(o outcome) {
+func (p *progress) ended() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying--
-	if !o.kind.answers() {
-		return
-	}
+}
+
+// lined notes a request that gets its line.
+func (p *progress) lined(o outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.sum.Requests++
 	p.nowLocked().requests++
 	if o.kind == good {
@@ -375,6 +380,8 @@ func (p *progress) waitsFor(now time.Time, state limit.Snapshot) string {
 		return fmt.Sprintf("waiting for a place; %d under way", inFlight)
 	case p.sum.Requests == 0 && inFlight > 0:
 		return "waiting for the first answer"
+	case p.flying == 0 && p.others != nil && p.others.Load() > 0:
+		return fmt.Sprintf("waiting for %d requests of other workers", p.others.Load())
 	case inFlight > 0:
 		return fmt.Sprintf("%d under way", inFlight)
 	}

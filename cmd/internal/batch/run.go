@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
+	"github.com/tripmeter/tripmeter/cmd/internal/store"
 	"github.com/tripmeter/tripmeter/internal/batchfile"
 	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/providertest"
@@ -56,6 +57,8 @@ Flags:
 
 type config struct {
 	in, out, errs, baseURL, provider, charge, summary, priceFile, record string
+	priority, redis, redisEnv, name                                      string
+	lease                                                                time.Duration
 	limits                                                               meter.Limits
 	models                                                               map[string]meter.Limits
 	inFlight, attempts                                                   int
@@ -138,6 +141,11 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 	f.DurationVar(&c.timeout, "timeout", 10*time.Minute, "longest wait for the beginning of an answer")
 	f.StringVar(&c.priceFile, "prices", "", `price list, JSON: {"gpt-4o-mini":{"input":0.15,"cached":0.075,"output":0.60}}, money a million tokens; "*" is every other model`)
 	f.StringVar(&maxCost, "max-cost", "", "stop before more than this is spent, by -prices")
+	f.StringVar(&c.priority, "priority", "batch", "batch, which lets others go first that share the limits through -redis, or interactive")
+	f.StringVar(&c.redis, "redis", "", "share the input and the limits with other workers through this Redis or Valkey, such as redis://127.0.0.1:6379/0; each worker has an -out of its own")
+	f.StringVar(&c.redisEnv, "redis-env", "", "name of the environment variable with the address, instead of -redis: a password is then in no list of processes")
+	f.StringVar(&c.name, "job", "", "what the workers call their job; unset, inputs of the same bytes are one job")
+	f.DurationVar(&c.lease, "lease", 30*time.Second, "how long a worker may say nothing before the others take its requests")
 	f.StringVar(&c.record, "record", "", "write the run down to this file, without anything of what was asked, and draw it to the same name with .svg")
 	f.StringVar(&c.summary, "summary", "", "write the figures of the run to this file, as JSON")
 	if err := f.Parse(args); err != nil {
@@ -163,6 +171,20 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 		return c, errors.New("-retry-failed needs -out")
 	case c.errs == "-" || c.errs != "" && c.errs == c.out:
 		return c, errors.New("-errors must be a file of its own")
+	case c.priority != "batch" && c.priority != "interactive":
+		return c, fmt.Errorf("-priority is %q: it must be batch or interactive", c.priority)
+	case c.redis != "" && c.redisEnv != "":
+		return c, errors.New("-redis and -redis-env exclude each other")
+	case c.redisEnv != "" && env(c.redisEnv) == "":
+		return c, fmt.Errorf("-redis-env: the environment variable %s is not set", c.redisEnv)
+	case (c.redis != "" || c.redisEnv != "") && (c.in == "-" || c.out == "-"):
+		return c, errors.New("-redis needs files for -in and -out")
+	case (c.redis != "" || c.redisEnv != "") && c.practice:
+		return c, errors.New("-redis and -practice exclude each other: each worker would have a provider of its own")
+	case (c.redis == "" && c.redisEnv == "") && c.name != "" || strings.ContainsAny(c.name, "{}"):
+		return c, errors.New("-job needs -redis, and a name without braces")
+	case c.lease < time.Second:
+		return c, errors.New("-lease must be at least 1s")
 	case maxCost != "" && c.priceFile == "":
 		return c, errors.New("-max-cost needs -prices")
 	}
@@ -242,11 +264,23 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stdin
 		}
 	}
 	j := &job{config: &c, requests: requests, p: p, done: newIDs(), long: make(chan order, 1)}
-	m, err := j.meter()
+	if c.redisEnv != "" {
+		c.redis = env(c.redisEnv)
+	}
+	var shared *store.Store
+	if c.redis != "" {
+		if shared, err = j.join(requests); err != nil {
+			fmt.Fprintln(stderr, "batch:", err)
+			return ExitUsage
+		}
+		defer shared.Close()
+	}
+	m, err := j.meter(shared)
 	if err != nil {
 		fmt.Fprintln(stderr, "batch:", err)
 		return ExitUsage
 	}
+	defer m.Close()
 	j.client = &http.Client{Transport: m, CheckRedirect: noRedirect}
 	if j.tape != nil {
 		j.client.Transport = j.tape.Calls(m)
@@ -257,6 +291,9 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stdin
 	}
 	stop, abort, ignored := j.watch(signals)
 	defer ignored()
+	if j.claims != nil {
+		p.others = &j.claims.busy
+	}
 	p.start(total, m.State)
 	for _, a := range j.outputs() {
 		if a.f != nil {
@@ -264,7 +301,19 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stdin
 		}
 	}
 	finished, err := j.run(context.Background(), stop, abort)
+	select {
+	case <-abort:
+	default:
+		if !finished && err == nil {
+			err = j.reportRest()
+		}
+	}
 	p.stop()
+	if j.claims != nil {
+		if cerr := j.claims.Close(); cerr != nil && err == nil {
+			err = fmt.Errorf("-redis: %w", cerr)
+		}
+	}
 	for _, a := range j.outputs() {
 		if cerr := a.Close(); cerr != nil && err == nil {
 			err = cerr
@@ -317,14 +366,37 @@ func (j *job) exit(finished bool, err error, stderr io.Writer) int {
 	return ExitDone
 }
 
+// join makes this process a worker of a job that others may share.
+func (j *job) join(requests io.Reader) (*store.Store, error) {
+	f, ok := requests.(*os.File)
+	if i, err := f.Stat(); !ok || err != nil || !i.Mode().IsRegular() {
+		return nil, errors.New("-redis needs a file for -in")
+	}
+	if j.name == "" {
+		var err error
+		if j.name, err = jobOf(f); err != nil {
+			return nil, err
+		}
+	}
+	s, err := store.Open(j.redis)
+	if err != nil {
+		return nil, fmt.Errorf("-redis: %w", err)
+	}
+	if j.claims, err = newClaims(s, j.name, j.lease, j.p.say); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
 // openOutputs opens -out and -errors and reads what they hold.
 func (j *job) openOutputs(stdout io.Writer) (err error) {
 	var was, errs found
-	if j.out, was, err = open(j.config.out, stdout, j.done, j.retryFailed); err != nil {
+	if j.out, was, err = open(j.config.out, stdout, j.done, j.retryFailed, j.claims); err != nil {
 		return err
 	}
 	if j.config.errs != "" {
-		if j.errs, errs, err = open(j.config.errs, nil, j.done, j.retryFailed); err != nil {
+		if j.errs, errs, err = open(j.config.errs, nil, j.done, j.retryFailed, j.claims); err != nil {
 			j.out.Close()
 			return err
 		}
@@ -354,6 +426,16 @@ func (j *job) openOutputs(stdout io.Writer) (err error) {
 	}
 	if !j.retryFailed {
 		j.failedBefore = was.failed + errs.failed
+	}
+	if j.claims != nil {
+		if n := was.twice + errs.twice; n > 0 {
+			j.p.say(fmt.Sprintf("%d requests were answered by another worker too; their lines here are taken out", n))
+		}
+		failed, err := j.claims.known(j.done)
+		if err != nil {
+			return fmt.Errorf("-redis: %w", err)
+		}
+		j.failedBefore += failed
 	}
 	return nil
 }
@@ -403,7 +485,7 @@ func (j *job) watch(signals <-chan os.Signal) (stop, abort chan struct{}, end fu
 // meter wires tripmeter: the limits, and the hooks that the figures come from.
 // The meter sends each request once. The job decides what is sent again, since it
 // sees all of them.
-func (j *job) meter() (*meter.Meter, error) {
+func (j *job) meter(shared *store.Store) (*meter.Meter, error) {
 	c := j.config
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = c.inFlight
@@ -419,12 +501,20 @@ func (j *job) meter() (*meter.Meter, error) {
 				j.p.granted(wait)
 				s := sendingOf(r)
 				s.granted()
+				if !j.gate.enter(r.Context(), s) {
+					s.cancel() // nothing of it goes out
+					return
+				}
 				if c.practice { // there is no connection to wait for
 					s.onWire.Store(true)
 				}
 			},
-			Answered: func(_ *http.Request, status int, _ error) { j.p.answered(status) },
-			Settled:  j.settled,
+			Answered: func(r *http.Request, status int, err error) {
+				if status != 0 || !errors.Is(err, context.Canceled) {
+					j.p.answered(status)
+				}
+			},
+			Settled: j.settled,
 			Paused: func(r *http.Request, d time.Duration) {
 				if d > c.maxWait {
 					select {
@@ -437,6 +527,14 @@ func (j *job) meter() (*meter.Meter, error) {
 				j.p.say(fmt.Sprintf("headers show charges by the rule %q, not %q; see -charge", seen, profile))
 			},
 		},
+	}
+	if shared != nil {
+		u, err := url.Parse(c.baseURL)
+		if err != nil {
+			return nil, err
+		}
+		// Workers with one key at one host share a budget, of different files too.
+		mc.Name, mc.Store, mc.Secret = "batch "+u.Host, shared.Ledger, store.Secret("", c.key)
 	}
 	if c.practice {
 		box, err := practice(c)

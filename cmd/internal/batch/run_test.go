@@ -321,6 +321,13 @@ func TestFlags(t *testing.T) {
 		{"-in", in, "-limits", "gpt-4o=1/2/3/4"},
 		{"-in", in, "-limits", "gpt-4o=1/x"},
 		{"-in", in, "-limits", "a=1/2,a=1/2"},
+		{"-in", in, "-priority", "high"},
+		{"-in", in, "-out", "x", "-redis", "redis://h", "-practice"},
+		{"-in", in, "-redis", "redis://h"},
+		{"-in", "-", "-out", "x", "-redis", "redis://h"},
+		{"-in", in, "-out", "x", "-redis-env", "NONE"},
+		{"-in", in, "-job", "x"},
+		{"-in", in, "-lease", "1ms"},
 	} {
 		var stderr bytes.Buffer
 		if code := Run(args, keyEnv, nil, nil, io.Discard, &stderr); code != ExitUsage || stderr.Len() == 0 {

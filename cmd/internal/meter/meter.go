@@ -67,7 +67,7 @@ type Config struct {
 
 	// Store, if set, makes a ledger that other processes share, by a name that is
 	// the same in all. Secret is then the key of the hash by which the keys of
-	// callers are told apart; it must be the same in all too.
+	// callers are known; it must be the same in all too.
 	Store  func(name string, o limit.Options) (limit.Ledger, error)
 	Secret []byte
 }
@@ -117,11 +117,18 @@ func New(c Config) (*Meter, error) {
 			return nil, fmt.Errorf("provider %q is not known; there are %s", c.Provider, strings.Join(profile.Names(), ", "))
 		}
 	}
+	if p.Name == "" && (c.StartEmpty || c.Charge != "") {
+		p = profile.Unknown()
+	}
 	if c.StartEmpty {
-		if p.Name == "" {
-			p = profile.Unknown()
-		}
 		p.StartEmpty = true
+	}
+	if c.Charge != "" {
+		charge, err := estimate.ParseCharge(c.Charge)
+		if err != nil {
+			return nil, err
+		}
+		p = p.Charging(charge)
 	}
 	b, err := m.budget(p)
 	if err != nil {
@@ -196,20 +203,13 @@ func (m *Meter) Reload(c Config) (n *Meter, ok bool, err error) {
 // transport makes the way to a budget.
 func (m *Meter) transport(b *budget.Budget, p profile.Profile) (*transport.Transport, error) {
 	o := transport.Options{
-		Base: m.c.Base, Provider: p, Budget: b, Attempts: m.c.Attempts, MaxBody: m.c.MaxBody,
+		Base: m.c.Base, Provider: p, Scopes: transport.Scopes{Budget: b}, Attempts: m.c.Attempts, MaxBody: m.c.MaxBody,
 		Retry:          retry.Options{MaxRetryAfter: m.c.MaxRetryAfter},
 		StopSDKRetries: m.c.StopSDKRetries,
 		Trace:          m.trace(m.c.Hooks),
 	}
-	if m.c.Charge != "" {
-		c, err := estimate.ParseCharge(m.c.Charge)
-		if err != nil {
-			return nil, err
-		}
-		o.Charge = &c
-	}
 	if m.c.Together {
-		o.Account = func(*http.Request) string { return "all" }
+		o.Scopes.Account = func(*http.Request) string { return "all" }
 	}
 	return transport.New(o)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What is wrong is named with its line or its key.
+// A mistake is named with its line or its key.
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	up := "[[upstream]]\nname = \"a\"\nurl = \"http://h\"\n"
 	tenant := "[[tenant]]\nname = \"t\"\ntoken_env = \"TOKEN_A\"\n"

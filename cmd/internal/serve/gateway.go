@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
+	"github.com/tripmeter/tripmeter/cmd/internal/store"
 	"github.com/tripmeter/tripmeter/estimate"
 	seen "github.com/tripmeter/tripmeter/meter"
 )
@@ -32,7 +33,7 @@ type gateway struct {
 	log   *log.Logger
 	stats *stats
 	seen  *seen.Meter // of all calls, for the page
-	store *store      // shared budgets; nil: they are in this process
+	store *shared     // shared budgets; nil: they are in this process
 
 	now atomic.Pointer[table]
 }
@@ -53,8 +54,8 @@ type upstream struct {
 	m *meter.Meter
 }
 
-func newGateway(c *Config, base http.RoundTripper, logger *log.Logger, shared *store) (*gateway, error) {
-	g := &gateway{base: base, log: logger, seen: seen.New(seen.Options{Tenant: meter.TenantOf}), store: shared}
+func newGateway(c *Config, base http.RoundTripper, logger *log.Logger, budgets *shared) (*gateway, error) {
+	g := &gateway{base: base, log: logger, seen: seen.New(seen.Options{Tenant: meter.TenantOf}), store: budgets}
 	g.stats = newStats(g.seen)
 	return g, g.load(c)
 }
@@ -300,7 +301,7 @@ func (u *upstream) config() meter.Config {
 	c.Base, c.MaxRetryAfter, c.MaxBody = u.g.base, time.Duration(u.MaxWait), u.maxBody
 	c.Name, c.Seen = u.Name, u.g.seen
 	if s := u.g.store; s != nil {
-		c.Store, c.Secret = s.ledger, s.secret(u.key)
+		c.Store, c.Secret = s.Ledger, store.Secret(s.secret, u.key)
 	}
 	c.Hooks = meter.Hooks{Granted: func(r *http.Request, _ time.Duration) { callOf(r).line.granted() }}
 	return c

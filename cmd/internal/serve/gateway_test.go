@@ -174,7 +174,7 @@ func TestEventsAreNotHeld(t *testing.T) {
 	}
 }
 
-// A client that leaves ends the call at the provider, and what was produced is
+// A client that leaves ends the call at the provider, and the output so far is
 // charged.
 func TestClientLeaves(t *testing.T) {
 	p, up := provider(t, providertest.Options{
@@ -374,12 +374,14 @@ func TestModelsHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Twelve workers ask for three times what the provider allows. None is refused,
-// and the quota is used.
+// Twelve workers ask for three times what the provider allows. None is refused, here
+// or there, and the quota is used.
 func TestNobodyIsRefused(t *testing.T) {
 	const rpm = 1200
-	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: time.Second})
-	_, url, _ := open(t, plain+fmt.Sprintf("rpm = %d\nbudget = \"upstream\"\n", rpm), up)
+	// The provider's bucket holds more than the gateway's burst of a second. A machine
+	// that stalls brings calls late, and the next ones no earlier than their time.
+	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second})
+	_, url, _ := open(t, plain+fmt.Sprintf("rpm = %d\nburst = \"1s\"\nbudget = \"upstream\"\n", rpm), up)
 	begin := time.Now()
 	var refused, served atomic.Int64
 	var all sync.WaitGroup
@@ -398,9 +400,7 @@ func TestNobodyIsRefused(t *testing.T) {
 	q, ok := p.QuotaUsed(p.Start(), p.Start().Add(time.Since(p.Start())))
 	used := float64(served.Load()) / (float64(rpm) / 60 * (time.Since(begin).Seconds() + 1))
 	t.Logf("%d served, quota %.3f, with the burst %.3f", served.Load(), q.Requests, used)
-	// On a machine that stalls, a call may come early by the stall; it is refused
-	// there and sent again, and the client does not see it.
-	if refused.Load() != 0 || p.Stats().Refused > served.Load()/20 || !ok || used < 0.5 {
+	if refused.Load() != 0 || p.Stats().Refused != 0 || !ok || used < 0.5 {
 		t.Errorf("%d refused here, %d there, quota %.3f", refused.Load(), p.Stats().Refused, used)
 	}
 }
@@ -432,6 +432,58 @@ func TestReloadMakesNoCredit(t *testing.T) {
 	send()
 	if got != "200 200 429 429 429 " {
 		t.Error(got)
+	}
+}
+
+// Pauses and debts outlive a reload, also one that changes the limits.
+func TestReloadKeepsPausesAndDebts(t *testing.T) {
+	p, up := provider(t, providertest.Options{Output: providertest.Constant(3000)})
+	config := plain + "key_env = \"PROVIDER_KEY\"\nrpm = 6000\ntpm = 6000\nburst = \"10s\"\ncharge = \"settle\"\n"
+	g, url, _ := open(t, config, up)
+	reload := func(config string) {
+		t.Helper()
+		c, err := Parse([]byte(strings.ReplaceAll(config, "URL", up)), secrets1)
+		if err == nil {
+			err = g.load(c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	owed := func() (debt int64, until time.Time) {
+		all := g.now.Load().upstreams[0].m.State()
+		for _, s := range append(all.Scopes, all) {
+			if s.PausedUntil.After(until) {
+				until = s.PausedUntil
+			}
+			for _, l := range s.Limits {
+				debt = max(debt, l.Debt)
+			}
+		}
+		return debt, until
+	}
+	// 3,000 tokens of output where no cap is stated: more than was held for them.
+	if a := post(t, url+"/v1/chat/completions", strings.Replace(chat, `"max_tokens":50,`, "", 1)); a.status != 200 {
+		t.Fatal(a)
+	}
+	before, _ := owed()
+	reload(strings.Replace(config, "rpm = 6000", "rpm = 5000", 1))
+	if after, _ := owed(); before <= 0 || after <= 0 || after > before {
+		t.Errorf("a debt of %d tokens is %d after the reload; %+v", before, after, g.now.Load().upstreams[0].m.State())
+	}
+	config = plain + "key_env = \"PROVIDER_KEY\"\nrpm = 6000\nattempts = 1\n"
+	g, url, _ = open(t, config, up) // one without debt
+	p.Script(providertest.Step{Kind: providertest.Refuse, RetryAfter: time.Hour})
+	if a := post(t, url+"/v1/chat/completions", chat); a.status != 429 {
+		t.Fatal(a)
+	}
+	_, before1 := owed()
+	reload(strings.Replace(config, "rpm = 6000", "rpm = 60000", 1))
+	_, after1 := owed()
+	sent := p.Stats().Requests
+	a := post(t, url+"/v1/chat/completions", chat, MaxWaitHeader, "5")
+	if before1.IsZero() || !after1.Equal(before1) || a.status != 429 || !strings.Contains(a.body, "gateway_wait_too_long") || p.Stats().Requests != sent {
+		t.Errorf("a pause until %v is one until %v after the reload; the next call: %+v", before1, after1, a)
 	}
 }
 

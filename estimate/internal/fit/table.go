@@ -30,8 +30,9 @@ func tableSource(fit map[string]fitted) ([]byte, error) {
 			fmt.Fprintf(&b, "%d, ", w)
 		}
 		b.WriteString("\n\t},\n")
-		fmt.Fprintf(&b, "\trepeated: [4]uint16{%d, %d, %d, %d},\n", milli(f.of(feature{kind: repeated})), milli(f.of(feature{kind: repeated, a: 1})),
-			milli(f.of(feature{kind: repeated, a: 2})), milli(f.of(feature{kind: repeated, a: 3})))
+		fmt.Fprintf(&b, "\trepeated: [5]uint16{%d, %d, %d, %d, %d},\n", milli(f.of(feature{kind: repeated})), milli(f.of(feature{kind: repeated, a: 1})),
+			milli(f.of(feature{kind: repeated, a: 2})), milli(f.of(feature{kind: repeated, a: 3})), milli(f.of(feature{kind: repeated, a: 4})))
+		fmt.Fprintf(&b, "\tlong: [2]uint16{%d, %d},\n", milli(f.of(feature{kind: long})), milli(f.of(feature{kind: long, a: 1})))
 		fmt.Fprintf(&b, "\trun: %d,\n", milli(f.of(feature{kind: run})))
 		fmt.Fprintf(&b, "\tdigit: [2]uint16{%d, %d},\n", milli(f.of(feature{kind: digit})), milli(f.of(feature{kind: digit, a: 1})))
 		b.WriteString("\tmeet: [classes][classes]uint16{\n")
@@ -57,11 +58,14 @@ func tableSource(fit map[string]fitted) ([]byte, error) {
 			fmt.Fprintf(&b, "{%#x, %d}, ", last, w)
 			first = last + 1
 		}
-		fmt.Fprintf(&b, "\n\t},\n\tbox: [boxBlocks][2]uint16{")
-		for block := range 3 {
-			fmt.Fprintf(&b, "{%d, %d}, ", milli(f.of(feature{kind: box, b: block})), milli(f.of(feature{kind: box, a: 1, b: block})))
+		fmt.Fprintf(&b, "\n\t},\n\tbox: [boxes][2]uint16{")
+		for r := firstBox; r <= lastBox; r++ {
+			if r%16 == 0 {
+				fmt.Fprintf(&b, "\n\t\t%#x - firstBox: ", r)
+			}
+			fmt.Fprintf(&b, "{%d, %d}, ", milli(f.of(feature{kind: box, b: r})), milli(f.of(feature{kind: box, a: 1, b: r})))
 		}
-		fmt.Fprint(&b, "},\n\tbigrams: \"")
+		fmt.Fprint(&b, "\n\t},\n\tbigrams: \"")
 		var steps []byte
 		for before := ' '; before < 0x7f; before++ {
 			for c := ' '; c < 0x7f; c++ {

@@ -164,7 +164,7 @@ func work(ctx context.Context, c config) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	rt, err := transport.New(transport.Options{Budget: shared})
+	rt, err := transport.New(transport.Options{Scopes: transport.Scopes{Budget: shared}})
 	if err != nil {
 		return r, err
 	}

@@ -1,0 +1,279 @@
+package budget
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// An opening is the cold start of a scope of which no limit is known. A crowd that
+// went at once would be refused together, where the first answer would have named the
+// limit. So one call is under way, then 2, 4, 8, and the others wait in line. The
+// number grows
+//
+//   - twofold with each of the first openAnswers answers
+//   - by one with each further answer: twofold in the time of an answer
+//   - twofold after each two seconds in which calls wait, so that slow answers keep
+//     nobody for long
+//
+// The opening ends when a limit is known, or when mostOpen calls may be under way. A
+// program that sends one call at a time never waits for it. A call that must not wait
+// takes a place on top. A provider that has no limits ([profile.Profile.Unlimited]) has
+// no opening. A host of this machine has one: gateways live there as often as servers
+// without limits. Nor has a store: its scope belongs to other processes as well, which
+// may know the limit.
+//
+// The zero opening has not begun.
+type opening struct {
+	places  int // calls that may be under way; 0: it has not begun
+	answers int // that named no limit
+	timer   *time.Timer
+	timed   bool // the timer runs
+}
+
+const (
+	openAnswers = 3
+	openStep    = 2 * time.Second
+	mostOpen    = 1 << 10
+)
+
+// begin begins the opening of the path's inner scope, if no limit of the path is
+// known.
+func (p *Path) begin() {
+	s := p.inner
+	if s.opened.Load() {
+		return
+	}
+	known := !s.own || p.Profile().Unlimited || p.hasLimits()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case known:
+		s.endOpening()
+	case s.opened.Load():
+	case s.opening.places == 0:
+		s.setPlaces(1)
+		s.clock()
+	case !s.opening.timed:
+		s.clock()
+	}
+}
+
+// hasLimits reports whether a limit of the path is known.
+func (p *Path) hasLimits() bool {
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.mu.Lock()
+			n := len(s.dims)
+			s.mu.Unlock()
+			if n > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setPlaces lets n calls be under way. It returns how many waited for that. The caller
+// holds s.mu.
+func (s *Scope) setPlaces(n int) (waited int) {
+	if n > mostOpen {
+		s.endOpening()
+		return 0
+	}
+	s.opening.places = n
+	return s.meter().HoldInFlight(s.name, n)
+}
+
+// clock has widen called in two seconds. The caller holds s.mu.
+func (s *Scope) clock() {
+	s.opening.timed = true
+	if s.opening.timer == nil {
+		s.opening.timer = time.AfterFunc(openStep, s.widen)
+	} else {
+		s.opening.timer.Reset(openStep)
+	}
+}
+
+// widen doubles how many calls may be under way, if some wait.
+func (s *Scope) widen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened.Load() {
+		return
+	}
+	if n := s.opening.places; s.setPlaces(2*n) > 0 {
+		if !s.opened.Load() {
+			s.clock()
+		}
+	} else if !s.opened.Load() {
+		s.opening.timed = false // the next call starts it
+		s.setPlaces(n)
+	}
+}
+
+// another adds a place for a call that must not wait. It reports false if the
+// opening is over.
+func (s *Scope) another() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opened.Load() || s.opening.places == 0 {
+		return false
+	}
+	s.setPlaces(s.opening.places + 1)
+	return true
+}
+
+// endOpening lets all calls go that the limits let go. The caller holds s.mu.
+func (s *Scope) endOpening() {
+	if s.opened.Swap(true) || s.opening.places == 0 {
+		return
+	}
+	s.opening.timer.Stop()
+	s.opening.places = 0
+	s.meter().HoldInFlight(s.name, 0)
+}
+
+// meter is the ledger of a budget that has one of its own.
+func (s *Scope) meter() *limit.Limiter { return s.ledger.(*limit.Limiter) }
+
+// answered takes in that an answer of the path is there, or a refusal.
+func (p *Path) answered(refused bool) {
+	s := p.inner
+	if s.opened.Load() {
+		return
+	}
+	known := p.hasLimits()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch o := &s.opening; {
+	case o.places == 0 || s.opened.Load():
+	case known:
+		s.endOpening()
+	case refused:
+	case o.answers < openAnswers:
+		o.answers++
+		if s.setPlaces(2 * o.places); !s.opened.Load() {
+			s.clock()
+		}
+	default:
+		s.setPlaces(o.places + 1)
+	}
+}
+
+// Without headers nobody names a limit, and nothing bounds a client before it is
+// refused. The refusal teaches one: what was let in during the last window must have
+// been about the limit, or the refusal would have come later or earlier. It is a
+// guess in both directions. So it stands behind a [cut]: the guess is a quarter of
+// the ceiling, and the rate grows from there. At the ceiling the ceiling doubles.
+// After guessAge without a refusal that it had to answer the guess is given up.
+const (
+	guessWindow = time.Minute
+	guessRoom   = 4 // ceiling to guess
+	guessFrom   = 5 // calls let in at least: fewer say nothing of a rate
+	guessAge    = 10 * time.Minute
+)
+
+// A tally is what a scope without limits used in the last window.
+type tally struct {
+	requests, input, output recent
+}
+
+// tallies counts what an attempt takes of a scope without limits.
+func (s *Scope) tallies(now time.Time, c limit.Cost) {
+	if s.taught.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.dims) > 0 {
+		s.tally = nil
+		s.taught.Store(true)
+		return
+	}
+	if s.tally == nil {
+		s.tally = new(tally)
+	}
+	s.tally.requests.add(now, guessWindow, c.Requests)
+	s.tally.input.add(now, guessWindow, c.Input)
+	s.tally.output.add(now, guessWindow, c.Output)
+}
+
+// guess teaches the inner scope a limit from a refusal of that kind, if none of the
+// path is known. It returns the limit.
+func (p *Path) guess(now time.Time, kind string) (changes []change) {
+	s := p.inner
+	if !s.own || s.taught.Load() || p.hasLimits() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tally
+	if t == nil || t.requests.in(now, guessWindow) < guessFrom {
+		return nil
+	}
+	u := s.shape.tokens
+	switch kind {
+	case "requests":
+		u = limit.Requests
+	case "input":
+		u = limit.Input
+	case "output":
+		u = limit.Output
+	}
+	used := limit.Cost{Requests: t.requests.in(now, guessWindow), Input: t.input.in(now, guessWindow), Output: t.output.in(now, guessWindow)}
+	if part(u, used) <= 0 {
+		u = limit.Requests // no model ran
+	}
+	d := &dimension{
+		limit: limit.Limit{Name: NameOf(u, guessWindow), Unit: u, Rate: limit.Rate{Window: guessWindow}},
+		born:  now, said: min(guessRoom*part(u, used), limit.MaxUnits), guessed: now,
+		cut: cut{missing: whole - whole/guessRoom, since: now},
+	}
+	s.add(d)
+	old := d.limit
+	s.apply(d, now)
+	s.endOpening()
+	return []change{{old, d.limit, false}}
+}
+
+// learned are the limits of the inner scope, to be drained after a guess.
+func (p *Path) learned() (all []drained) {
+	s := p.inner
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.dims {
+		all = append(all, drained{s, d.limit, true})
+	}
+	return all
+}
+
+// grow raises the ceiling of a guess that was reached without a refusal, or gives up
+// the guess, at now. It reports whether d is no limit any more.
+func (d *dimension) grow(now time.Time) (over bool) {
+	switch {
+	case d.guessed.IsZero() || d.cut.left(now) > 0:
+	case now.Sub(d.lastRefusal()) > guessAge:
+		return true
+	case d.used.in(now, guessWindow) > d.said/guessRoom:
+		d.said = min(2*d.said, limit.MaxUnits)
+		d.cut = cut{missing: whole / 2, since: now}
+	}
+	return false
+}
+
+func (d *dimension) lastRefusal() time.Time {
+	if d.refused.After(d.guessed) {
+		return d.refused
+	}
+	return d.guessed
+}
+
+// nameLimit takes in that a header names the limit n of d.
+func (d *dimension) nameLimit(q headers.Quota) {
+	d.said = min(q.Limit.N, limit.MaxUnits)
+	if !d.guessed.IsZero() {
+		d.guessed, d.cut = time.Time{}, cut{}
+	}
+}
