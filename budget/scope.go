@@ -65,7 +65,7 @@ type Scope struct {
 	blames     blames
 	overload   overload
 	opening    opening
-	tally      *tally    // nil until something was used, and where limits are known
+	tally      *tally // nil until something was used, and where limits are known
 	usedUp     allowances
 	probing    time.Time // until then a pause may be in force that has probes
 	asked      time.Time // when it began, or was renewed
