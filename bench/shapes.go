@@ -154,7 +154,7 @@ func (s Shape) body(i int, c Call) []byte {
 	return fmt.Appendf(nil, `{"model":%q,"max_output_tokens":%d,"input":[{"role":"user","content":%q}]}`, cmp.Or(s.Model, "box"), c.Cap, text)
 }
 
-// await sleeps until the shape's day: what is recorded of a provider has dates.
+// await sleeps until the shape's day. Records of a provider have dates.
 func (s Shape) await() error {
 	if s.Day == "" {
 		return nil

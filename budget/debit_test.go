@@ -10,8 +10,8 @@ import (
 	"github.com/tripmeter/tripmeter/usage"
 )
 
-// What the ledger takes of a call, and what it settles, is what recorded traffic
-// shows of its endpoint, model and day.
+// The ledger takes and settles for a call as recorded traffic shows of its endpoint,
+// model and day.
 func TestTheChargeThatRunsIsTheRecordedOne(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	const chars, tokens, output, most = 4000, 900, 700, 2000

@@ -145,8 +145,8 @@ func (s *Scope) study(d *dimension, now time.Time) {
 // unknown is the name of a profile that says nothing.
 var unknown = profile.Unknown().Name
 
-// rule notes that the charge rule in force is the one that balances show, and whether
-// it was another before.
+// rule notes that balances show the charge rule in force, and whether another was in
+// force before.
 func (s *Scope) rule(now time.Time, changed bool) {
 	s.ruled.Store(true)
 	s.mu.Lock()
