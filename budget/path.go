@@ -100,10 +100,10 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 	}
 }
 
-func (p *Path) admitted(now, sent time.Time) {
+func (p *Path) admitted(now, sent time.Time, busy bool) {
 	for _, s := range p.scopes {
 		if s.some.Load() {
-			s.admitted(now, sent)
+			s.admitted(now, sent, busy)
 		}
 	}
 }
@@ -124,6 +124,14 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 			return
 		}
 		at := p.place(u, q, window)
+		of := p.original(at, u, q, window)
+		if of != nil {
+			r, ch := of.learn(now, u, q, window, own, m)
+			if r.scope != nil {
+				left = append(left, r)
+			}
+			changes = append(changes, ch...)
+		}
 		r, ch := at.learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
@@ -131,7 +139,7 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 				if s == at {
 					break
 				}
-				if s.some.Load() {
+				if s != of && s.some.Load() {
 					s.outside(u, window, q.Limit.N, now)
 				}
 			}
@@ -166,6 +174,21 @@ func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope
 		return p.sameLimit(u, window, q.Limit.N)
 	}
 	return p.inner
+}
+
+// original is the scope of the limit that at has a copy of, if a quota speaks of one
+// of its size. What the quota has left bounds both: the copy knows only the calls of
+// one model, and the other models take from the same balance.
+func (p *Path) original(at *Scope, u limit.Unit, q headers.Quota, window time.Duration) *Scope {
+	if at != p.inner || !q.Limit.OK || !at.copies(u, window) {
+		return nil
+	}
+	for i := len(p.scopes) - 2; i >= 0; i-- {
+		if s := p.scopes[i]; s.some.Load() && s.has(u, window, q.Limit.N) {
+			return s
+		}
+	}
+	return nil
 }
 
 // has reports whether a scope of the path has a limit of that unit and window.

@@ -292,6 +292,14 @@ func (s *Scope) configuredDims() []dimension {
 	return all
 }
 
+// copies reports whether the limit of that unit and window is a copy.
+func (s *Scope) copies(u limit.Unit, window time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.find(u, window)
+	return d != nil && d.copied
+}
+
 // has reports whether there is a limit of that unit and window and, unless n is 0,
 // of that size.
 func (s *Scope) has(u limit.Unit, window time.Duration, n int64) bool {
@@ -366,12 +374,15 @@ func (s *Scope) use(now time.Time, c limit.Cost) {
 }
 
 // admitted notes that the attempt that left at sent was not refused. It ends the
-// streak, and cut rates grow back.
-func (s *Scope) admitted(now, sent time.Time) {
+// streak, and cut rates grow back. An answer of a server that is busy ends no row of
+// overloads.
+func (s *Scope) admitted(now, sent time.Time, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak.admitted(sent)
-	s.overload.answered(sent)
+	if !busy {
+		s.overload.answered(sent)
+	}
 	for i := 0; i < len(s.dims); i++ {
 		d := s.dims[i]
 		if d.grow(now) {
