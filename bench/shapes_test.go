@@ -107,8 +107,7 @@ func TestShapes(t *testing.T) {
 }
 
 // starts are the shapes of a cold start, of a provider without headers, and of
-// processes that do not know each other, as they are without configuration or with
-// the limits alone.
+// processes that do not know each other. Nothing is configured, or the limits alone.
 var starts = []struct {
 	Shape
 	policy Policy
@@ -156,9 +155,10 @@ func TestStarts(t *testing.T) {
 			t.Parallel()
 			s.Missed = missedStarts[[3]string{s.Name, s.Load.String(), s.policy.Name}]
 			if !*shapesOnly && s.N > few {
-				// The start alone is played: none fails, and refusals, most of which come
-				// there, are at most twice as dense as in the whole.
-				s.N, s.Bars, s.Missed = few, Bars{Refused: 2 * s.Bars.Refused}, ""
+				// The start alone is played: none fails, and no more is refused than may be
+				// in the whole.
+				s.Bars, s.Missed = Bars{Refused: s.Bars.Refused * float64(s.N) / few}, ""
+				s.N = few
 			}
 			var rs []Result
 			for seed := range seeds {

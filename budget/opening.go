@@ -174,9 +174,8 @@ func (p *Path) answered(refused bool) {
 }
 
 // Without headers nobody names a limit, and nothing bounds a client before it is
-// refused. The refusal teaches one: what was let in during the last window must have
-// been about the limit, or the refusal would have come later or earlier. It is a
-// guess in both directions. So it stands behind a [cut]: the guess is a quarter of
+// refused. The refusal teaches one: about as much as the calls of the last window have
+// used. That is a guess, which may be too low or too high. So it stands behind a [cut]: the guess is a quarter of
 // the ceiling, and the rate grows from there. At the ceiling the ceiling doubles.
 // After guessAge without a refusal that it had to answer the guess is given up.
 const (
