@@ -52,6 +52,7 @@ type Call struct {
 	noRequests bool          // its header left no request
 	heard      time.Time     // when its header came
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
+	busy       bool          // the server failed, or had no capacity
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -239,7 +240,7 @@ func (c *Call) take(r limit.Reservation) {
 // Leave notes that an attempt leaves at now. It returns the reservation, so that
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
-	c.sent, c.named, c.wait, c.noRequests = now, false, 0, false
+	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
 	c.number = c.path.budget.attempts.Add(1)
 	c.arrival = limit.Cost{}
 	c.open.Sent()
@@ -255,11 +256,15 @@ func (c *Call) Stay() {
 	c.becomes(c.sent, limit.Cost{})
 }
 
+// Busy notes, before Pass or Hear, that the answer is one of a server that failed or
+// had no capacity. It does not show that the next call would be answered.
+func (c *Call) Busy() { c.busy = true }
+
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
 func (c *Call) Pass(now time.Time) {
-	c.path.admitted(now, c.sent, c.number)
-	c.path.answered(false)
+	c.path.admitted(now, c.sent, c.number, c.busy)
+	c.path.answered(c.busy)
 	c.open.Passed()
 }
 
@@ -289,7 +294,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
-		c.path.admitted(now, c.sent, c.number)
+		c.path.admitted(now, c.sent, c.number, c.busy)
 		if c.price.rule.Charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
 		}
@@ -298,7 +303,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if refused {
 		m = nil // no evidence
 	}
-	defer c.path.answered(refused)
+	defer c.path.answered(refused || c.busy)
 	if s.profile.RemainingAfter {
 		c.open.Sent() // the balance is that of this moment
 		if !refused {

@@ -30,6 +30,7 @@ type opening struct {
 	answers int // that named no limit
 	timer   *time.Timer
 	timed   bool // the timer runs
+	sick    bool // overloads began it, and only an answer ends it
 }
 
 const (
@@ -49,7 +50,7 @@ func (p *Path) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case known:
+	case known && !s.opening.sick:
 		s.endOpening()
 	case s.opened.Load():
 	case s.opening.places == 0:
@@ -131,12 +132,20 @@ func (s *Scope) endOpening() {
 		return
 	}
 	s.opening.timer.Stop()
-	s.opening.places = 0
+	s.opening.places, s.opening.sick = 0, false
 	s.meter().HoldInFlight(s.name, 0)
 }
 
 // meter is the ledger of a budget that has one of its own.
 func (s *Scope) meter() *limit.Limiter { return s.ledger.(*limit.Limiter) }
+
+// reopen lets one call at a time go after overloads in a row. The caller holds s.mu.
+func (s *Scope) reopen() {
+	s.opened.Store(false)
+	s.opening.sick = true
+	s.setPlaces(1)
+	s.clock()
+}
 
 // answered takes in that an answer of the path is there, or a refusal.
 func (p *Path) answered(refused bool) {
@@ -149,11 +158,13 @@ func (p *Path) answered(refused bool) {
 	defer s.mu.Unlock()
 	switch o := &s.opening; {
 	case o.places == 0 || s.opened.Load():
+	case refused && o.sick:
 	case known:
 		s.endOpening()
 	case refused:
-	case o.answers < openAnswers:
+	case o.answers < openAnswers || o.sick:
 		o.answers++
+		o.sick = false
 		if s.setPlaces(2 * o.places); !s.opened.Load() {
 			s.clock()
 		}
@@ -163,9 +174,8 @@ func (p *Path) answered(refused bool) {
 }
 
 // Without headers nobody names a limit, and nothing bounds a client before it is
-// refused. The refusal teaches one: what was let in during the last window must have
-// been about the limit, or the refusal would have come later or earlier. It is a
-// guess in both directions. So it stands behind a [cut]: the guess is a quarter of
+// refused. The refusal teaches one: about as much as the calls of the last window have
+// used. That is a guess, which may be too low or too high. So it stands behind a [cut]: the guess is a quarter of
 // the ceiling, and the rate grows from there. At the ceiling the ceiling doubles.
 // After guessAge without a refusal that it had to answer the guess is given up.
 const (

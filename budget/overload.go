@@ -11,17 +11,30 @@ import (
 // refused call itself would. The zero overload has seen none.
 //
 // Where one answer in ten is an overload, a rest for each would stop everybody for
-// good. So while others are answered, rests take a tenth of the time at most.
+// good. So while others are answered, rests take a tenth of the time at most. Where
+// none is answered, one call at a time goes until one is (see [opening]): a crowd
+// after each rest would be refused as a whole, and some providers charge that.
 type overload struct {
 	rested time.Time // when the last rest ended
 	row    bool      // no attempt that left after it was answered
+	n      int       // rests in the row
 }
+
+// crowded is from how many rests in a row on one call at a time goes.
+const crowded = 2
 
 // rest is how long everybody rests after an overload at now: wait, or nothing.
 func (o *overload) rest(now time.Time, wait time.Duration) time.Duration {
 	if !o.row && now.Before(o.rested.Add(9*wait)) {
 		return 0
 	}
+	if !o.row {
+		o.n = 0
+	}
+	// Each call counts its own attempts, and begins with a short wait. So rests double
+	// here where they go on for longer than the attempts of two calls.
+	wait = max(wait, min(shortRest<<max(0, min(o.n, 10)-5), mostRest))
+	o.n++
 	o.rested, o.row = now.Add(wait), true
 	return wait
 }
@@ -37,6 +50,10 @@ func (o *overload) answered(sent time.Time) {
 // the least backoff of package retry.
 const shortRest = 500 * time.Millisecond
 
+// mostRest is the longest rest that nobody named: the longest backoff of package
+// retry. Rests in a row double up to it.
+const mostRest = 8 * time.Second
+
 // Overloaded takes in that the provider had no capacity for an attempt. wait is how
 // long nothing leaves if the provider said so (named), and else when the next
 // attempt goes; 0 is none. The attempt must still be ended.
@@ -49,6 +66,9 @@ func (c *Call) Overloaded(now time.Time, wait time.Duration, named bool) {
 		}
 		s.takeBack(c.number)
 		wait = s.overload.rest(now, wait)
+		if wait > 0 && s.overload.n >= crowded && s.own {
+			s.reopen()
+		}
 		s.some.Store(true) // an answer ends the row
 		s.mu.Unlock()
 	}

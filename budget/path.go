@@ -103,7 +103,7 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 	}
 }
 
-func (p *Path) admitted(now, sent time.Time, number uint64) {
+func (p *Path) admitted(now, sent time.Time, number uint64, busy bool) {
 	if a := p.account; a != p.inner {
 		if a.answered.Load() != p.inner {
 			a.answered.Store(p.inner)
@@ -112,7 +112,7 @@ func (p *Path) admitted(now, sent time.Time, number uint64) {
 	}
 	for _, s := range p.scopes {
 		if s.some.Load() {
-			s.admitted(now, sent, number)
+			s.admitted(now, sent, number, busy)
 		}
 	}
 }
@@ -133,6 +133,14 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 			return
 		}
 		at := p.place(u, q, window)
+		of := p.original(at, u, q, window)
+		if of != nil {
+			r, ch := of.learn(now, u, q, window, own, m)
+			if r.scope != nil {
+				left = append(left, r)
+			}
+			changes = append(changes, ch...)
+		}
 		r, ch := at.learn(now, u, q, window, own, m)
 		if r.scope != nil {
 			left = append(left, r)
@@ -140,7 +148,7 @@ func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (
 				if s == at {
 					break
 				}
-				if s.some.Load() {
+				if s != of && s.some.Load() {
 					s.outside(u, window, q.Limit.N, now)
 				}
 			}
@@ -175,6 +183,21 @@ func (p *Path) place(u limit.Unit, q headers.Quota, window time.Duration) *Scope
 		return p.sameLimit(u, window, q.Limit.N)
 	}
 	return p.inner
+}
+
+// original is the scope of the limit that at has a copy of, if a quota speaks of one
+// of its size. What the quota has left bounds both: the copy knows only the calls of
+// one model, and the other models take from the same balance.
+func (p *Path) original(at *Scope, u limit.Unit, q headers.Quota, window time.Duration) *Scope {
+	if at != p.inner || !q.Limit.OK || !at.copies(u, window) {
+		return nil
+	}
+	for i := len(p.scopes) - 2; i >= 0; i-- {
+		if s := p.scopes[i]; s.some.Load() && s.has(u, window, q.Limit.N) {
+			return s
+		}
+	}
+	return nil
 }
 
 // has reports whether a scope of the path has a limit of that unit and window.

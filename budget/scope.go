@@ -330,6 +330,14 @@ func (s *Scope) configuredDims() []dimension {
 	return all
 }
 
+// copies reports whether the limit of that unit and window is a copy.
+func (s *Scope) copies(u limit.Unit, window time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.find(u, window)
+	return d != nil && d.copied
+}
+
 // has reports whether there is a limit of that unit and window and, unless n is 0,
 // of that size.
 func (s *Scope) has(u limit.Unit, window time.Duration, n int64) bool {
@@ -404,14 +412,17 @@ func (s *Scope) use(now time.Time, c limit.Cost) {
 }
 
 // admitted notes that the attempt that left at sent was not refused. It ends the
-// streak, and cut rates grow back.
-func (s *Scope) admitted(now, sent time.Time, number uint64) {
+// streak, and cut rates grow back. An answer of a server that is busy ends no row of
+// overloads.
+func (s *Scope) admitted(now, sent time.Time, number uint64, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = rows{number, s.streak.n, s.usedUp.probes, s.overload.row}
 	s.streak.admitted(sent)
 	s.blames = blames{}
-	s.overload.answered(sent)
+	if !busy {
+		s.overload.answered(sent)
+	}
 	s.usedUp.answered(sent)
 	for i := 0; i < len(s.dims); i++ {
 		d := s.dims[i]

@@ -19,6 +19,9 @@ import (
 func (c *call) judge() bool {
 	if c.err == nil && c.resp.StatusCode < 400 {
 		c.t.budget.earn()
+		if c.t.opts.RateLimitFor > 0 {
+			c.t.answered.Store(time.Now().UnixNano())
+		}
 		return false
 	}
 	c.arrived = time.Now()
@@ -121,10 +124,7 @@ func (c *call) worthAnother() bool {
 	if c.reason = c.fits(order, ordered); c.reason != Answered {
 		return false
 	}
-	if c.patient() && c.ownRate() {
-		if c.refused.IsZero() {
-			c.refused = c.arrived
-		}
+	if c.waits() {
 		if c.arrived.Add(order).Sub(c.refused) > c.t.opts.RateLimitFor {
 			c.reason = Elapsed
 			return false
@@ -151,6 +151,20 @@ func (c *call) patient() bool {
 	}
 	s := c.resp.StatusCode
 	return s == http.StatusTooManyRequests && !c.creates() || s == http.StatusBadRequest && c.ownRate()
+}
+
+// waits reports whether the response is a refusal for the rate that counts by time. A
+// 429 without a word about a rate is one if other calls were answered since the first:
+// a server that refuses everything gets no more than the attempts.
+func (c *call) waits() bool {
+	if !c.patient() || !c.ownRate() {
+		return false
+	}
+	since := c.refused
+	if since.IsZero() {
+		c.refused = c.arrived
+	}
+	return c.reading.Body.Known || !since.IsZero() && c.t.answered.Load() > since.UnixNano()
 }
 
 // ownRate reports whether the caller was too fast for its own limit.

@@ -28,10 +28,11 @@ type Options struct {
 
 	// RateLimitFor bounds a call that is refused for its rate by time instead of
 	// attempts, from its first such refusal on: it was too fast, nothing failed, and
-	// it can go when there is room. Such refusals then do not count as attempts.
-	// Other failures keep theirs, and a call with one attempt has only that. So have
-	// the calls of a [WithAttempts] context: refusals count among their attempts. 0
-	// means that they count.
+	// it can go when there is room. Such refusals then do not count as attempts. A 429
+	// without a word about a rate is one of them if other calls are answered. Other
+	// failures keep theirs, and a call with one attempt has only that. So have the calls
+	// of a [WithAttempts] context, and those that make a lasting thing: refusals count
+	// among their attempts. 0 means that they count.
 	RateLimitFor time.Duration
 
 	// MinBackoff and MaxBackoff bound the wait when the server orders none.

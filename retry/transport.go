@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 )
 
 // Transport is an [http.RoundTripper] that tries failed calls again; the package
@@ -18,6 +19,7 @@ type Transport struct {
 	creations CreationReader // the base, if it knows what a request is for
 	owned     bool           // requests are ours to send
 	budget    budget
+	answered  atomic.Int64 // when the last call was, in Unix nanoseconds; 0: none was
 }
 
 // New returns a Transport that sends through base, or through

@@ -87,6 +87,9 @@ func (m *meter) hear(c *call, resp *http.Response) Left {
 	now, p := time.Now(), c.books.Profile()
 	c.order.IgnoreBodyWait = m.ignoresBodyWait(p)
 	refused := resp.StatusCode == http.StatusTooManyRequests
+	if resp.StatusCode >= 500 || overloaded(resp.StatusCode) {
+		c.books.Busy()
+	}
 	if !refused && !headers.Any(resp.Header) {
 		c.books.Pass(now)
 		return nothingLeft
