@@ -367,7 +367,7 @@ func theTenantsShareFairlyOverProcesses(t testing.TB) {
 	if bound := 2*200.0 + 200; lag > bound {
 		t.Errorf("one lagged by %.0f tokens, more than %.0f", lag, bound)
 	}
-	if used < 0.85 || used > 1.05 {
+	if used < bar(t, 0.85) || used > 1.05 {
 		t.Errorf("%.3f of the rate used", used)
 	}
 }

@@ -247,7 +247,7 @@ func theEightProcessesKilledAtRandom(t testing.TB) {
 	if p.refused > 0 {
 		t.Errorf("%d calls over the limit", p.refused)
 	}
-	if used < 0.95 {
+	if used < bar(t, 0.95) {
 		t.Errorf("only %.3f of the rate used", used)
 	}
 	for _, c := range procs {
@@ -327,7 +327,7 @@ func theFourProcessesUseWhatOneUses(t testing.TB) {
 		t.Errorf("a quarter each: %.4f, so the load shows nothing", q)
 	}
 	for _, name := range []string{"four, equal", "four, one has 80 %", "four, three idle"} {
-		if r := used[name] / used["one process"]; r < 0.99 || r > 1.01 {
+		if r := used[name] / used["one process"]; r < bar(t, 0.99) || r > 1.01 {
 			t.Errorf("%s: %.4f of what one process uses", name, r)
 		}
 	}

@@ -489,7 +489,7 @@ func thirtySeconds(t testing.TB, how string) {
 	if longest > 1500*time.Millisecond {
 		t.Errorf("a call bound to one second took %v", longest)
 	}
-	if during < 0.9 || during > 1.01 {
+	if during < bar(t, 0.9) || during > 1.01 {
 		t.Errorf("the shares used %.3f of the rate", during)
 	}
 	if back > time.Second {
