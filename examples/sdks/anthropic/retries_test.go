@@ -54,9 +54,9 @@ func TestRetryLayers(t *testing.T) {
 		calls    int
 		wire     int
 	}{
-		{"both", 0, false, nil, 3, 9},
-		{"tripmeter alone", 0, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 3},
-		{"tripmeter tells the SDK to stop", 0, true, nil, 1, 3},
+		{"both", 3, false, nil, 3, 9},
+		{"tripmeter alone", 3, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 3},
+		{"tripmeter tells the SDK to stop", 3, true, nil, 1, 3},
 		{"the SDK alone", 1, false, nil, 3, 3},
 		{"neither", 1, false, []option.RequestOption{option.WithMaxRetries(0)}, 1, 1},
 	} {
