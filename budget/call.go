@@ -375,21 +375,29 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	path := c.path.speaks(c.sent, &r)
 	s := path.inner
 	c.refusedBy = s
-	more := s.patience(now, c.sent, c.number)
+	more, again := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
 	if s != c.scope && c.named { // the header held the model; the body says whom else
 		d = max(d, c.wait-now.Sub(c.heard))
 		c.named = false
 	}
+	why := named(d)
 	switch {
+	case more >= r.Wait:
+		why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
+	case c.named:
+		why = named(c.wait)
+	case !r.Named:
+		why = "it refused for the rate"
+	}
+	// An observer hears of it once the call has given back, since it may panic.
+	switch {
+	case again && c.named: // without the jitter of this call: the others have their own
+		defer c.watch.Paused(s.probe(now, max(c.wait-now.Sub(c.heard), more), why))
+	case again && d > 0:
+		defer c.watch.Paused(s.probe(now, d, why))
 	case d > 0 && (!c.named || more > c.wait):
-		why := named(d)
-		if more >= r.Wait {
-			why = fmt.Sprintf("it refused again and again, and named no wait above %v", r.Wait.Round(time.Millisecond))
-		} else if !r.Named {
-			why = "it refused for the rate"
-		}
-		defer c.watch.Paused(s.pause(now, d, why)) // once the call has given back: an observer may panic
+		defer c.watch.Paused(s.pause(now, d, why))
 	}
 	if !c.named {
 		c.path.failed(now) // a probe that was refused

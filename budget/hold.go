@@ -23,7 +23,6 @@ func (s *Scope) pause(now time.Time, d time.Duration, why string) limit.Pause {
 }
 
 func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
-	p.By = s.by()
 	if p.For > s.maxPause && (p.ProbeAfter == 0 || p.ProbeAfter > s.maxPause) {
 		p.ProbeAfter = s.maxPause
 	}
@@ -36,6 +35,27 @@ func (s *Scope) hold(now time.Time, p limit.Pause) limit.Pause {
 		}
 		s.mu.Unlock()
 	}
+	return s.shut(now, p)
+}
+
+// awaited is how long the others wait for the answer of a probe after refusals in a
+// row, at least.
+const awaited = 5 * time.Second
+
+// probe holds everybody of the scope for d. Then one call goes, and the others wait
+// for its answer: for as long again, five seconds at least and a minute at most. After
+// refusals in a row a crowd would be refused as a whole. Places in flight would not do:
+// long streams hold them, which say nothing of the next call.
+func (s *Scope) probe(now time.Time, d time.Duration, why string) limit.Pause {
+	if !s.own || d >= s.maxPause {
+		return s.pause(now, d, why)
+	}
+	return s.shut(now, limit.Pause{For: d + min(max(d, awaited), probeAgain), ProbeAfter: d, Why: why})
+}
+
+// shut pauses the scope, and says who asked for it.
+func (s *Scope) shut(now time.Time, p limit.Pause) limit.Pause {
+	p.By = s.by()
 	closed := p.For
 	if p.ProbeAfter > 0 {
 		closed = min(closed, p.ProbeAfter)

@@ -24,7 +24,7 @@ type Price struct {
 	stated        limit.Cost      // the part that the request itself states
 	reserve       int64           // output under a rule that reserves the cap
 	reserveStated int64           // the part of reserve that the request itself states
-	likely        int64           // output charged in the end, as far as it can be expected
+	likely        int64           // output charged in the end, as far as answers have shown it
 
 	mostInput, mostOutput int64 // that the call can have used
 	rule                  estimate.Rule
@@ -40,6 +40,7 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput, Output: price.StatedOutput}
 	out.reserveStated = price.StatedOutput
 	out.mostInput, out.mostOutput = bounds(&r)
+	settles := rule.Charge == estimate.ChargeSettle || rule.Charge == estimate.ChargeActual
 	if rule.ReserveCap && rule.Charge != estimate.ChargeEstimate {
 		rule.ReserveCap = false
 		out.likely = rule.Price(r, learned).Output
@@ -47,6 +48,11 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
 		reserve := rule.Price(r, learned)
 		out.reserve, out.reserveStated = reserve.Output, reserve.StatedOutput
+	}
+	if settles && learned == 0 {
+		// A default is no expectation: by one of 512 tokens, 267 of 700 calls were
+		// refused that could have been served within their minute.
+		out.likely = min(out.likely, 1)
 	}
 	return out
 }

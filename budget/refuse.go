@@ -39,14 +39,16 @@ type drained struct {
 	young bool // it came after the refused attempt, which gives nothing back to it
 }
 
-// patience counts the refusal of the attempt of that number, which left at sent, and returns how
-// long everybody waits at least.
-func (s *Scope) patience(now, sent time.Time, number uint64) time.Duration {
+// patience counts the refusal of the attempt of that number, which left at sent. It
+// returns how long everybody waits at least, and whether the attempts before it were
+// refused too.
+func (s *Scope) patience(now, sent time.Time, number uint64) (wait time.Duration, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.takeBack(number)
 	s.some.Store(true) // an answer ends the streak
-	return s.streak.refused(now, sent)
+	wait = s.streak.refused(now, sent)
+	return wait, s.streak.n >= probeFrom
 }
 
 // inStreak reports whether the last attempts were refused in a row.

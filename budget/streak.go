@@ -13,6 +13,10 @@ type streak struct {
 	last time.Time // of the last refusal that counted
 }
 
+// probeFrom is from how many refusals in a row on one call goes alone after the wait:
+// see [Scope.probe].
+const probeFrom = 2
+
 // streakAge is how long a refusal counts for a streak. Refusals of hours ago say
 // nothing about a cool-down of now; the longest wait of a streak is a minute.
 const streakAge = 10 * time.Minute
