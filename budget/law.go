@@ -199,7 +199,8 @@ func (d *dimension) obey(l *limit.Limit) {
 	}
 	l.LawSince, l.LawWhy = b.Since, b.Why
 	l.ReadAt = limit.ReadUnsure
-	if row := &d.law.row; row.Lag > 0 || row.When == profile.WhenAnswered || row.When == profile.WhenMade || row.Reset == profile.ResetEdge {
+	row := &d.law.row
+	if row.Lag > 0 || row.When == profile.WhenAnswered || row.When == profile.WhenMade || row.Reset == profile.ResetEdge || d.law.learner.AtAnswer() {
 		// Fields that name an edge come with the answer: taken for those of the sending,
 		// what left since counts twice.
 		l.ReadAt = limit.ReadAtAnswer

@@ -288,6 +288,14 @@ func (l *Learner) start(at time.Time) {
 // Belief is what is believed now.
 func (l *Learner) Belief() Belief { return l.belief }
 
+// AtAnswer reports whether the fields of answers name an edge that fits the instants
+// at which answers came, and not those at which calls left. The provider reads its
+// clock when it answers, and so its balance too. Where both fit, or none was named,
+// it is false.
+func (l *Learner) AtAnswer() bool {
+	return l.windows[fixedFromReset] != nil && l.named == 0 && l.resets[0].sure() && !l.resets[1].sure()
+}
+
 // Rule says that charges which are entered from now on are by the right rule. changed
 // says that those before were by another: the books begin anew at that instant, and
 // what they have foretold counts no more.

@@ -54,6 +54,7 @@ func newBound(cfg *Limit, now, epoch int64) bound {
 // obey takes over the law and the guard of b.cfg, at the last instant, where they
 // differ from those of old.
 func (b *bound) obey(old *Limit, epoch int64) {
+	before := b.there()
 	if law := b.cfg.Law; law != old.Law {
 		if !law.FirstCall || law.Edge != 0 {
 			law.Edge -= time.Duration(epoch)
@@ -77,6 +78,9 @@ func (b *bound) obey(old *Limit, epoch int64) {
 	}
 	if x := b.more; x != nil && x.window == nil && !x.guarded {
 		b.more = nil
+	}
+	if b.hold(before) && b.rare != nil {
+		b.rare.took = wide{} // what is taken now does not come back with the end of a pause
 	}
 }
 

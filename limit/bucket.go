@@ -170,6 +170,12 @@ func (b *Bucket) lacks(cost int64) bool {
 	return cost != 0 && b.level.less(b.need(cost))
 }
 
+// short reports whether cost must wait at now.
+func (b *Bucket) short(now, cost int64) bool {
+	b.advance(now)
+	return b.lacks(cost)
+}
+
 // waitFrom is how long after the instant start cost is admissible, in nanoseconds.
 // start is not before the last instant. Before cost, ahead units are spent, each at
 // the earliest possible instant from start on. 0 means at start.

@@ -15,8 +15,10 @@ import "time"
 //
 // A cost goes through all that decides, or through nothing. All books are charged
 // with all that goes. Readings lower the bucket, and a window whose law is known:
-// in a window that is a guess, what others seem to use would stay for all of it. So
-// another law changes only which books are asked, and raises none.
+// in a window that is a guess, what others seem to use would stay for all of it.
+//
+// Another law, and a guard that comes or goes, change which books are asked. No credit
+// rises by that: see [meter.hold].
 type meter struct {
 	Bucket
 	more *meterMore
@@ -26,6 +28,7 @@ type meterMore struct {
 	guard   Guard
 	guarded bool
 	window  *Window
+	joint   int64 // until then the bucket is asked beside a window that decides
 	before  meterBefore
 }
 
@@ -74,6 +77,8 @@ func (m *meter) takeMore(now, cost int64) bool {
 				return false
 			}
 			w.charge(w.at, cost)
+		case now < x.joint && m.Bucket.short(now, cost):
+			return false
 		case w.take(now, cost):
 			m.Bucket.advance(now)
 			m.Bucket.charge(cost)
@@ -123,7 +128,7 @@ func (m *meter) admits(now, cost int64) bool {
 	if x.guarded {
 		return covers() && (x.trusts(cost) || x.window.admits(cost))
 	}
-	return cost <= m.max && x.window.admits(cost)
+	return cost <= m.max && x.window.admits(cost) && (now >= x.joint || !m.Bucket.lacks(cost))
 }
 
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
@@ -132,11 +137,15 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	if x == nil {
 		return m.Bucket.waitFrom(start, ahead, cost)
 	}
-	var wait int64
-	if x.window == nil || x.guarded {
-		wait = m.Bucket.waitFrom(start, ahead, cost)
+	if x.window != nil && !x.guarded {
+		if start >= x.joint {
+			return x.window.waitFrom(start, ahead, cost)
+		}
+		wait := min(m.Bucket.waitFrom(start, ahead, cost), x.joint-start)
+		return later(wait, x.window.waitFrom(later(start, wait), ahead, cost))
 	}
-	if x.window != nil && (!x.guarded || !x.trusts(ahead+cost)) {
+	wait := m.Bucket.waitFrom(start, ahead, cost)
+	if x.window != nil && !x.trusts(ahead+cost) {
 		wait = max(wait, x.window.waitFrom(start, ahead, cost))
 	}
 	if x.guarded {
@@ -185,15 +194,39 @@ func (m *meter) refund(taken, units int64) {
 }
 
 // credit is the whole units there, rounded down; negative is debt.
-func (m *meter) credit() int64 {
+func (m *meter) credit() int64 { return m.there().floorDiv(m.w) }
+
+// there is the credit in grains.
+func (m *meter) there() wide {
 	x := m.more
 	if x == nil || x.window == nil || !x.asks() {
-		return m.Bucket.Credit()
+		return m.level
 	}
-	if x.guarded { // which of them decides is open
-		return min(x.window.Credit(), m.Bucket.Credit())
+	level := x.window.levelAt(max(m.at, x.window.at))
+	if x.guarded || m.at < x.joint { // which of them decides is open
+		level = level.min(m.level)
 	}
-	return x.window.Credit()
+	return level
+}
+
+// hold lets no more be there than level, in grains, after the books that are asked
+// have changed. What the new ones have on top comes as time passes: a bucket is
+// lowered, and a window asks the bucket too, up to its next edge or for a window's
+// length. Else an edge or a law that answers made believe would raise credit, and
+// a window that is found late would open a second time. It reports whether it
+// took something.
+func (m *meter) hold(level wide) bool {
+	if !level.less(m.there()) {
+		return false
+	}
+	m.lower(level)
+	if x := m.more; x != nil && x.window != nil && !x.guarded && level.less(m.there()) {
+		x.joint = later(m.at, int64(m.w))
+		if w := x.window; w.law.Shape == ShapeFixed && w.panes.open {
+			x.joint = later(w.panes.edge, int64(w.w))
+		}
+	}
+	return true
 }
 
 // reading is what an answer said was left, in units, and what moved since its call
