@@ -308,3 +308,34 @@ func (s *streamWriter) Header() http.Header         { return s.header }
 func (s *streamWriter) WriteHeader(int)             {}
 func (s *streamWriter) Write(p []byte) (int, error) { return s.w.Write(p) }
 func (s *streamWriter) Flush()                      {}
+
+// All open pages share what is drawn: a second page costs a copy of the bytes.
+func TestPagesShareWhatIsDrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := meter.New(meter.Options{})
+		tr := m.Trace("a")
+		h := Handler(m, Options{}).(*handler)
+		first, err := h.now()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.Queued(&http.Request{}, limit.Cost{Requests: 1})
+		if again, _ := h.now(); !again.at.Equal(first.at) {
+			t.Error("the page is drawn twice in a second")
+		}
+		time.Sleep(every)
+		second, err := h.now()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := second.since(&first)
+		b, _ := second.since(&first)
+		if len(a) < 3 || &a[0] != &b[0] {
+			t.Errorf("%q is made for each page", a)
+		}
+		whole, _ := second.since(&frame{})
+		if len(whole) <= len(a) {
+			t.Errorf("a page that shows nothing gets %d bytes, one that is open %d", len(whole), len(a))
+		}
+	})
+}

@@ -80,10 +80,27 @@ type handler struct {
 	frame frame // the last one
 }
 
-// frame is the page's sections at one instant.
+// frame is the page's sections at one instant. All pages share it.
 type frame struct {
 	at       time.Time
 	sections [len(sections)]string
+	before   time.Time // at of the frame that came before; zero: there was none
+	changes  []byte    // of the sections since then, as JSON
+}
+
+// since returns what a page needs that shows the frame sent, as JSON.
+// Pages that are open get the same bytes, which were made once.
+func (f *frame) since(sent *frame) ([]byte, error) {
+	if sent.at.Equal(f.before) && f.changes != nil {
+		return f.changes, nil
+	}
+	changed := map[string]string{}
+	for i, name := range sections {
+		if f.sections[i] != sent.sections[i] {
+			changed[name] = f.sections[i]
+		}
+	}
+	return json.Marshal(changed)
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -132,6 +149,11 @@ func (h *handler) now() (frame, error) {
 		}
 		f.sections[i] = b.String()
 	}
+	changes, err := f.since(&h.frame)
+	if err != nil {
+		return frame{}, err
+	}
+	f.before, f.changes = h.frame.at, changes
 	h.frame = f
 	return f, nil
 }
@@ -174,17 +196,11 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		changed := map[string]string{}
-		for i, name := range sections {
-			if f.sections[i] != sent.sections[i] {
-				changed[name] = f.sections[i]
-			}
-		}
-		sent = f
-		data, err := json.Marshal(changed)
+		data, err := f.since(&sent)
 		if err != nil {
 			return
 		}
+		sent = f
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
 			return
 		}

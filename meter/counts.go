@@ -107,14 +107,24 @@ func newHistogram(bounds []float64) Histogram {
 	return Histogram{Bounds: bounds, Buckets: make([]uint64, len(bounds)+1)}
 }
 
-func (h *Histogram) add(v float64) {
-	i := 0
-	for i < len(h.Bounds) && v > h.Bounds[i] {
-		i++
-	}
+func (h *Histogram) add(v float64) { h.put(bucket(h.Bounds, v), v) }
+
+// put counts v in bucket i. Several series count the same value, and look for its
+// bucket once.
+func (h *Histogram) put(i int, v float64) {
 	h.Buckets[i]++
 	h.Count++
 	h.Sum += v
+}
+
+// bucket is the index of the bucket that v belongs to.
+func bucket(bounds []float64, v float64) int {
+	for i, b := range bounds {
+		if v <= b {
+			return i
+		}
+	}
+	return len(bounds)
 }
 
 // Mean is the mean of the values; ok is false if there are none.

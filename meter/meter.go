@@ -36,7 +36,6 @@ type Meter struct {
 	mu      sync.Mutex // guards all below, and is held for no call outside
 	now     time.Duration
 	calls   map[*http.Request]*call
-	named   map[*http.Request]string // tenants of calls that are about to be queued
 	free    *call
 	budgets []*budget
 	tenants top
@@ -57,7 +56,7 @@ func New(o Options) *Meter {
 		o.Scopes = 50
 	}
 	return &Meter{
-		o: o, base: time.Now(), calls: map[*http.Request]*call{}, named: map[*http.Request]string{},
+		o: o, base: time.Now(), calls: map[*http.Request]*call{},
 		tenants: newTop(o.Tenants), scopes: newTop(o.Scopes),
 	}
 }
@@ -86,9 +85,10 @@ type budget struct {
 
 // call is a call between its first hook and its last.
 type call struct {
-	budget        *budget
-	tenant, scope *member
-	name, within  string // of the tenant and the scope
+	budget        *budget    // nil before the call is queued
+	members       [3]*member // of the budget, the tenant and the scope, see series
+	n             int        // how many of them there are
+	name, within  string     // of the tenant and the scope
 	operation     *operation
 	cost          limit.Cost
 	queued        time.Duration // since Meter.base
@@ -192,7 +192,26 @@ func (m *Meter) who(r *http.Request, tenant string, _ limit.Class) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.named[r] = tenant
+	m.enter(r).name = tenant
+}
+
+// enter makes the call of a request known.
+func (m *Meter) enter(r *http.Request) *call {
+	c := m.free
+	if c == nil {
+		c = &call{}
+	}
+	m.free, c.after = c.after, nil
+	m.calls[r] = c
+	return c
+}
+
+// open is the call of a request, if it was queued and is not over.
+func (m *Meter) open(r *http.Request) *call {
+	if c := m.calls[r]; c != nil && c.budget != nil {
+		return c
+	}
+	return nil
 }
 
 func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
@@ -205,21 +224,24 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	}
 	now := m.lock()
 	defer m.mu.Unlock()
-	if m.o.Tenant == nil && len(m.named) > 0 {
-		tenant = m.named[r]
-		delete(m.named, r)
+	var c *call
+	if m.o.Tenant == nil { // who may have been here
+		if c = m.calls[r]; c != nil && c.budget != nil {
+			c = nil // the request is sent again before its first call is over
+		}
+		if c != nil {
+			tenant = c.name
+		}
 	}
-	c := m.free
 	if c == nil {
-		c = &call{}
+		c = m.enter(r)
 	}
-	m.free = c.after
 	weight := 1 + cost.Input + cost.Output
-	*c = call{budget: b, cost: cost, queued: now, tenant: m.tenants.of(tenant, weight, now), operation: b.operation(r), name: tenant, within: scope}
+	c.budget, c.cost, c.queued, c.operation, c.name, c.within = b, cost, now, b.operation(r), tenant, scope
+	c.members[0], c.members[1], c.n = &b.series, m.tenants.of(tenant, weight, now), 2
 	if m.o.Scope != nil {
-		c.scope = m.scopes.of(scope, weight, now)
+		c.members[2], c.n = m.scopes.of(scope, weight, now), 3
 	}
-	m.calls[r] = c
 	if b.line.n == 0 {
 		b.since = now
 	}
@@ -228,7 +250,7 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	}
 	m.waiters++
 	b.line.join(c)
-	for s := range c.each {
+	for _, s := range c.series() {
 		s.counts.Queued++
 		s.waiting++
 	}
@@ -237,28 +259,23 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	p.Waiting = max(p.Waiting, m.waiters-1) // it may not have to wait itself
 }
 
-// each yields the series that count a call.
-func (c *call) each(yield func(*member) bool) {
-	c.tenant = c.tenant.live()
-	if !yield(&c.budget.series) || !yield(c.tenant) || c.scope == nil {
-		return
+// series are those that count a call. One that has ended hands its calls on.
+func (c *call) series() []*member {
+	for i, s := range c.members[:c.n] {
+		c.members[i] = s.live()
 	}
-	c.scope = c.scope.live()
-	yield(c.scope)
+	return c.members[:c.n]
 }
 
-// leave takes a call out of the line.
-func (m *Meter) leave(c *call) {
+// leave takes a call out of the line, at instant at. Its series still count it as waiting.
+func (m *Meter) leave(c *call, at time.Duration) {
 	b := c.budget
 	b.line.leave(c)
 	if b.line.n == 0 {
-		b.pacing += m.now - b.since
+		b.pacing += at - b.since
 	}
 	if m.waiters--; m.waiters == 0 {
-		m.pacing += m.now - m.since
-	}
-	for s := range c.each {
-		s.waiting--
+		m.pacing += at - m.since
 	}
 }
 
@@ -269,43 +286,57 @@ func (m *Meter) forget(r *http.Request, c *call) {
 }
 
 func (m *Meter) granted(r *http.Request, wait time.Duration) {
-	m.lock()
+	passed := wait < time.Millisecond
+	if passed {
+		m.mu.Lock() // reading the clock is a tenth of what a call costs here
+	} else {
+		m.lock()
+	}
 	defer m.mu.Unlock()
-	c := m.calls[r]
+	c := m.open(r)
 	if c == nil || c.admitted {
 		return
 	}
-	if wait >= time.Millisecond { // else it passed through
-		m.charts.present().Waiting = max(m.charts.present().Waiting, m.waiters)
+	p := m.charts.present()
+	at := m.now
+	if passed {
+		at = max(at, c.queued+wait)
+	} else {
+		p.Waiting = max(p.Waiting, m.waiters)
 	}
-	m.leave(c)
+	m.leave(c, at)
 	c.admitted = true
 	c.queued += wait // now its turn
-	for s := range c.each {
+	took := seconds(wait)
+	i := bucket(waitBounds, took)
+	for _, s := range c.series() {
 		s.counts.Admitted++
-		s.counts.Wait.add(seconds(wait))
+		s.counts.Wait.put(i, took)
+		s.waiting--
 		s.flight++
 	}
-	p := m.charts.present()
 	p.Admitted++
-	p.Waits += seconds(wait)
-	c.budget.waits.add(m.now, wait)
+	p.Waits += took
+	c.budget.waits.add(at, wait)
 }
 
 func (m *Meter) refused(r *http.Request, err error) {
 	reason := reasonOf(err)
 	m.lock()
 	defer m.mu.Unlock()
-	c := m.calls[r]
+	c := m.open(r)
 	if c == nil {
 		return
 	}
-	for s := range c.each {
+	for _, s := range c.series() {
 		s.counts.Refused[reason]++
+		if !c.admitted {
+			s.waiting--
+		}
 	}
 	m.charts.present().Refused++
 	if !c.admitted { // else a further attempt was refused; the call is settled later
-		m.leave(c)
+		m.leave(c, m.now)
 		m.forget(r, c)
 	}
 }
@@ -346,14 +377,16 @@ func (m *Meter) answered(b *budget, a transport.Attempt) {
 	if o == RateLimited {
 		m.charts.present().RateLimited++
 	}
-	c := m.calls[a.Request]
+	c := m.open(a.Request)
 	if c == nil {
 		return
 	}
-	for s := range c.each {
+	took := seconds(a.Duration)
+	i := bucket(durationBounds, took)
+	for _, s := range c.series() {
 		s.counts.Attempts[o]++
 		if o != NoResponse {
-			s.counts.Header.add(seconds(a.Duration))
+			s.counts.Header.put(i, took)
 		}
 	}
 }
@@ -361,11 +394,19 @@ func (m *Meter) answered(b *budget, a transport.Attempt) {
 func (m *Meter) settled(e transport.Settlement) {
 	now := m.lock()
 	defer m.mu.Unlock()
-	c := m.calls[e.Request]
+	c := m.open(e.Request)
 	if c == nil {
 		return
 	}
-	for s := range c.each {
+	var input, output float64 // estimates by reported usage; 0: not known
+	if e.Usage.Found && e.Usage.Input > 0 {
+		input = float64(c.cost.Input) / float64(e.Usage.Input)
+	}
+	if e.Usage.Found && e.Usage.Output > 0 {
+		output = float64(c.cost.Output) / float64(e.Usage.Output)
+	}
+	in, out := bucket(ratioBounds, input), bucket(ratioBounds, output)
+	for _, s := range c.series() {
 		n := s.counts
 		n.Settled++
 		if e.Complete {
@@ -374,19 +415,20 @@ func (m *Meter) settled(e transport.Settlement) {
 		n.Charged.Input += e.Charged.Input
 		n.Charged.Output += e.Charged.Output
 		s.flight--
-		if e.Usage.Found {
-			n.Reported++
-			n.Estimated.Input += c.cost.Input
-			n.Estimated.Output += c.cost.Output
-			n.Used.Input += e.Usage.Input
-			n.Used.Output += e.Usage.Output
-			n.Cached += e.Usage.CachedInput
-			if e.Usage.Input > 0 && c.cost.Input > 0 {
-				n.InputError.add(float64(c.cost.Input) / float64(e.Usage.Input))
-			}
-			if e.Usage.Output > 0 && c.cost.Output > 0 {
-				n.OutputError.add(float64(c.cost.Output) / float64(e.Usage.Output))
-			}
+		if !e.Usage.Found {
+			continue
+		}
+		n.Reported++
+		n.Estimated.Input += c.cost.Input
+		n.Estimated.Output += c.cost.Output
+		n.Used.Input += e.Usage.Input
+		n.Used.Output += e.Usage.Output
+		n.Cached += e.Usage.CachedInput
+		if input > 0 {
+			n.InputError.put(in, input)
+		}
+		if output > 0 {
+			n.OutputError.put(out, output)
 		}
 	}
 	c.operation.settled(e.Status, seconds(now-c.queued), e.FirstChunk, e.Usage)

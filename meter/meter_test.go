@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +218,52 @@ func TestHeavyTenantsGetTheSeries(t *testing.T) {
 	})
 }
 
+// Of many equal tenants those keep their series that have one.
+func TestEqualTenantsDoNotChangePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{Tenants: 5, Tenant: func(r *http.Request) string { return r.Host }})
+		tr := m.Trace("a")
+		names := func() (out []string) {
+			for _, v := range m.Read(0, 0).Tenants {
+				out = append(out, v.Name)
+			}
+			slices.Sort(out)
+			return out
+		}
+		var first []string
+		for i := range 20_000 {
+			r := &http.Request{Host: fmt.Sprint(i % 500)}
+			tr.Queued(r, limit.Cost{Requests: 1, Input: 100})
+			tr.Refused(r, errors.New("no"))
+			if i == 10 {
+				first = names()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if got := names(); !slices.Equal(got, first) {
+			t.Errorf("the series are of %v, and were of %v", got, first)
+		}
+	})
+}
+
+// A request that is sent again before its first call is over takes a place of its own
+// in the line.
+func TestARequestSentAgainIsACallOfItsOwn(t *testing.T) {
+	m := New(Options{})
+	tr := m.Trace("a")
+	r := &http.Request{}
+	for _, tenant := range []string{"x", "y"} {
+		tr.Who(r, tenant, limit.Interactive)
+		tr.Queued(r, limit.Cost{Requests: 1})
+		tr.Granted(r, limit.Cost{Requests: 1}, 0)
+	}
+	tr.Settled(transport.Settlement{Request: r})
+	b := m.Read(0, 0).Budgets[0]
+	if b.Queued != 2 || b.Admitted != 2 || b.Waiting != 0 || b.Settled != 1 || len(m.calls) != 0 {
+		t.Errorf("%d queued, %d admitted, %d waiting, %d settled, %d kept", b.Queued, b.Admitted, b.Waiting, b.Settled, len(m.calls))
+	}
+}
+
 // A hundred thousand tenants, once each, take the memory of a few.
 func TestMemoryIsBoundedByTheSeries(t *testing.T) {
 	m := New(Options{Tenants: 10, Tenant: func(r *http.Request) string { return r.Host }})
@@ -226,7 +273,7 @@ func TestMemoryIsBoundedByTheSeries(t *testing.T) {
 		tr.Queued(r, limit.Cost{Requests: 1})
 		tr.Refused(r, errors.New("no"))
 	}
-	if n := len(m.tenants.named) + len(m.tenants.watched) + len(m.tenants.index); n > 30 || len(m.calls) != 0 {
+	if n := len(m.tenants.named) + len(m.tenants.watched); n > 30 || len(m.calls) != 0 {
 		t.Errorf("%d names and %d calls are kept", n, len(m.calls))
 	}
 	s := m.Read(0, 0)

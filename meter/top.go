@@ -2,6 +2,7 @@ package meter
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"time"
 )
@@ -12,12 +13,14 @@ const Rest = "(rest)"
 // top gives the heaviest names a series each and the others one together.
 //
 // A name that comes while there is room gets a series at once. After that the
-// names outside compete. As many of them are watched as there are series. A new name
-// takes the place of the lightest and inherits its weight: the space-saving sketch
-// of Metwally, Agrawal and El Abbadi (ICDT 2005). Once in reviewEvery the heaviest
-// outside takes the place of the lightest inside, if it weighs more than twice as
-// much. With less, two of equal weight would change places for ever. Weights are
-// halved at each review, so that the past counts less.
+// names outside compete. As many of them are watched as there are series, and at
+// most watchedMost. A new name takes the place of the lightest and inherits its
+// weight: the space-saving sketch of Metwally, Agrawal and El Abbadi (ICDT 2005).
+// Once in reviewEvery the heaviest outside takes the place of the lightest inside,
+// if it weighs more than twice as much. With less, two of equal weight would change
+// places for ever. What a name inherited does not count for it there: of a thousand
+// equal names the watched ones would else seem fifty times as heavy as those inside.
+// Weights are halved at each review, so that the past counts less.
 //
 // A series that ends takes its sums with it. Adding them to the rest would show
 // as a jump in its rate, of events that are long past.
@@ -25,12 +28,16 @@ type top struct {
 	room     int
 	named    map[string]*member
 	watched  []candidate
-	index    map[string]int // of watched, by name
+	seed     maphash.Seed
 	rest     *member
 	reviewed time.Duration
 }
 
 const reviewEvery = 10 * time.Second
+
+// watchedMost bounds what a call of an unknown name costs: all watched ones are
+// looked at.
+const watchedMost = 32
 
 // member is a series.
 type member struct {
@@ -51,13 +58,18 @@ func (m *member) live() *member {
 }
 
 type candidate struct {
-	name   string
-	weight int64
+	name      string
+	hash      uint64 // of the name; a comparison of it is cheaper than a map
+	weight    int64
+	inherited int64 // part of weight
 }
+
+// own is the weight that the name is known to have.
+func (c *candidate) own() int64 { return c.weight - c.inherited }
 
 func newTop(room int) top {
 	return top{
-		room: room, named: map[string]*member{}, index: map[string]int{},
+		room: room, named: map[string]*member{}, seed: maphash.MakeSeed(),
 		rest: &member{name: Rest, counts: newCounts()},
 	}
 }
@@ -74,23 +86,24 @@ func (t *top) of(name string, weight int64, now time.Duration) *member {
 	if len(t.named) < t.room {
 		return t.admit(name, weight)
 	}
-	i, known := t.index[name]
-	if !known {
-		if len(t.watched) < t.room {
-			i = len(t.watched)
-			t.watched = append(t.watched, candidate{name: name})
-		} else {
-			for j := range t.watched {
-				if t.watched[j].weight < t.watched[i].weight {
-					i = j
-				}
-			}
-			delete(t.index, t.watched[i].name)
-			t.watched[i].name = name
+	hash := maphash.String(t.seed, name)
+	lightest := 0
+	for i := range t.watched {
+		c := &t.watched[i]
+		if c.hash == hash && c.name == name {
+			c.weight += weight
+			return t.rest
 		}
-		t.index[name] = i
+		if c.weight < t.watched[lightest].weight {
+			lightest = i
+		}
 	}
-	t.watched[i].weight += weight
+	if len(t.watched) < min(t.room, watchedMost) {
+		t.watched = append(t.watched, candidate{name: name, hash: hash, weight: weight})
+		return t.rest
+	}
+	c := &t.watched[lightest]
+	*c = candidate{name: name, hash: hash, weight: c.weight + weight, inherited: c.weight}
 	return t.rest
 }
 
@@ -102,7 +115,7 @@ func (t *top) admit(name string, weight int64) *member {
 
 func (t *top) review(now time.Duration) {
 	t.reviewed = now
-	slices.SortFunc(t.watched, func(a, b candidate) int { return cmp.Compare(b.weight, a.weight) })
+	slices.SortFunc(t.watched, func(a, b candidate) int { return cmp.Compare(b.own(), a.own()) })
 	for len(t.watched) > 0 {
 		var lightest *member
 		for _, m := range t.named {
@@ -111,7 +124,7 @@ func (t *top) review(now time.Duration) {
 			}
 		}
 		heaviest := t.watched[0]
-		if heaviest.weight <= 2*lightest.weight {
+		if heaviest.own() <= 2*lightest.weight {
 			break
 		}
 		t.watched = t.watched[1:]
@@ -119,16 +132,15 @@ func (t *top) review(now time.Duration) {
 		lightest.moved = t.rest
 		t.rest.waiting += lightest.waiting
 		t.rest.flight += lightest.flight
-		t.admit(heaviest.name, heaviest.weight)
+		t.admit(heaviest.name, heaviest.own())
 	}
 	for _, m := range t.named {
 		m.weight /= 2
 	}
-	kept := make([]candidate, 0, t.room)
-	clear(t.index)
+	kept := make([]candidate, 0, min(t.room, watchedMost))
 	for _, c := range t.watched {
+		c.inherited /= 2
 		if c.weight /= 2; c.weight > 0 {
-			t.index[c.name] = len(kept)
 			kept = append(kept, c)
 		}
 	}

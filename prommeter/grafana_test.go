@@ -78,7 +78,8 @@ func TestDashboardFitsTheMetrics(t *testing.T) {
 	grouping := regexp.MustCompile(`by \(([^)]*)\)`)
 	seen, panels := map[string]bool{}, 0
 	check := func(where, expr string) (has []string) {
-		for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		// Labels of the conventions are named as their metrics are.
+		for _, s := range selector.FindAllStringSubmatch(grouping.ReplaceAllString(expr, ""), -1) {
 			have, ok := labels[s[1]]
 			if !ok {
 				t.Errorf("%s: there is no %s", where, s[1])
@@ -132,6 +133,12 @@ func TestDashboardFitsTheMetrics(t *testing.T) {
 	}
 	for _, v := range d.Templating.List {
 		check(v.Name, v.Definition)
+	}
+	for name := range labels {
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"), "_sum")
+		if strings.HasPrefix(name, "tripmeter_") && !seen[name] && !seen[base+"_sum"] && !seen[base+"_bucket"] {
+			t.Errorf("no panel shows %s", name)
+		}
 	}
 	if panels < 15 || len(seen) < 20 {
 		t.Errorf("only %d panels over %d metrics", panels, len(seen))

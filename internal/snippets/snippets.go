@@ -3,7 +3,9 @@
 //
 // A block is the body of a function, or a whole file if it begins with package.
 // Names that a reader has already (ctx, client, mux, ...) are declared before it,
-// and packages are imported by their names. What a block leaves unused is no fault.
+// and packages are imported by their names. A block that begins with import brings
+// its own: those of SDKs share names. What a block leaves unused is no fault, but for
+// an import.
 package snippets
 
 import (
@@ -84,8 +86,26 @@ func stripped(code string) string {
 	return regexp.MustCompile("(?m)//.*$|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`").ReplaceAllString(code, `""`)
 }
 
-// Home is the module that a block needs: "" is the root.
+// head matches the imports that a block begins with.
+var head = regexp.MustCompile(`^import (?:\([^)]*\)|[^\n(]*)\n`)
+
+// imports are the paths that a block imports itself.
+func (b Block) imports() []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(head.FindString(b.Code), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// Home is the module that a block needs: "" is the root. Imports of other makers are
+// those of examples/sdks.
 func Home(b Block) string {
+	for _, path := range b.imports() {
+		if host, _, _ := strings.Cut(path, "/"); strings.Contains(host, ".") && !strings.HasPrefix(path, module) {
+			return "examples/sdks"
+		}
+	}
 	for _, u := range uses(b.Code) {
 		switch u {
 		case "prommeter", "prometheus":
@@ -102,17 +122,36 @@ func (b Block) program(n int) string {
 	if strings.HasPrefix(b.Code, "package ") {
 		return b.Code
 	}
+	own := head.FindString(b.Code)
+	code := b.Code[len(own):]
 	imports := map[string]bool{}
-	for _, u := range append(uses(b.Code), uses(given)...) {
+	for _, u := range append(uses(code), uses(given)...) {
 		imports[packages[u]] = true
+	}
+	for _, path := range b.imports() {
+		delete(imports, path)
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "package block%d\n\nimport (\n", n)
 	for _, path := range slices.Sorted(maps.Keys(imports)) {
 		fmt.Fprintf(&s, "\t%q\n", path)
 	}
-	fmt.Fprintf(&s, ")\n%s\nfunc block() error {\n\tvar err error\n\t_ = err\n\t{\n%s\n\t}\n\treturn nil\n}\n", given, b.Code)
+	fmt.Fprintf(&s, ")\n%s\n%s\nfunc block() error {\n\tvar err error\n\t_ = err\n\t{\n%s\n\t}\n\treturn nil\n}\n", own, given, code)
 	return s.String()
+}
+
+// Pages are README.md and those of docs/, below root.
+func Pages(t testing.TB, root string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no pages in %s: %v", root, err)
+	}
+	pages := []string{"README.md"}
+	for _, f := range found {
+		pages = append(pages, filepath.Join("docs", filepath.Base(f)))
+	}
+	return pages
 }
 
 // unused is what the compiler says of a name that is not used, which is no fault

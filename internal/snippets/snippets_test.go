@@ -1,7 +1,6 @@
 package snippets
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,15 +9,7 @@ import (
 // The Go on every page compiles.
 func TestPagesCompile(t *testing.T) {
 	const root = "../.."
-	pages := []string{"README.md"}
-	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range found {
-		pages = append(pages, filepath.Join("docs", filepath.Base(f)))
-	}
-	Check(t, root, "", pages...)
+	Check(t, root, "", Pages(t, root)...)
 }
 
 func TestBlocksAreFound(t *testing.T) {
@@ -26,6 +17,18 @@ func TestBlocksAreFound(t *testing.T) {
 	b := Blocks("p", []byte(text))
 	if len(b) != 2 || b[0].Line != 4 || b[0].Code != "a := 1\n" || Home(b[0]) != "" || Home(b[1]) != "prommeter" {
 		t.Errorf("%+v", b)
+	}
+}
+
+// A block's own imports stand in its file, and say which module it needs.
+func TestOwnImportsAreKept(t *testing.T) {
+	sdk := Block{Code: "import (\n\topenai \"example.com/go-openai\"\n\t\"net/http\"\n)\n\nopenai.New(http.DefaultClient)\n"}
+	if got := sdk.program(0); Home(sdk) != "examples/sdks" || strings.Count(got, `"net/http"`) != 1 || !strings.Contains(got, "\t{\n\nopenai.New") {
+		t.Errorf("of %q:\n%s", Home(sdk), got)
+	}
+	ours := Block{Code: "import \"github.com/tripmeter/tripmeter/limit\"\n\nvar _ limit.Cost\n"}
+	if got := ours.program(0); Home(ours) != "" || strings.Count(got, "tripmeter/limit\"") != 1 {
+		t.Errorf("of %q:\n%s", Home(ours), got)
 	}
 }
 
