@@ -15,7 +15,7 @@ type dimension struct {
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
 	asked      int64       // largest cost asked of it
 	copied     bool        // like one of an outer scope: see Path.mirror
-	born       time.Time   // when it was learned or copied: calls from before are not in it
+	born       time.Time   // when it was learned: calls from before are not in it
 	named      time.Time   // when a header said so last
 	times      int         // how often
 	silent     int         // answers since then that did not

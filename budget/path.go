@@ -221,7 +221,7 @@ func (p *Path) mirror(now time.Time) (copied []limit.Limit) {
 			continue
 		}
 		for _, d := range s.configuredDims() {
-			if p.inner.mirror(now, d) {
+			if p.inner.mirror(now, s, d) {
 				copied = append(copied, d.limit)
 			}
 		}

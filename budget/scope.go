@@ -302,18 +302,26 @@ func (s *Scope) counts(u limit.Unit, window time.Duration, now time.Time) bool {
 	return true
 }
 
-// mirror adds a limit like d, which belongs to another scope, unless there is one
-// of its unit and window. It reports whether it did.
-func (s *Scope) mirror(now time.Time, d dimension) (copied bool) {
+// mirror adds a limit like d, which belongs to the scope from, unless there is one
+// of its unit and window. It reports whether it did. The provider drains a limit that
+// open calls give back to, so they give back to the copy as well.
+func (s *Scope) mirror(now time.Time, from *Scope, d dimension) (copied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.find(d.limit.Unit, d.limit.Rate.Window) != nil {
 		return false
 	}
-	d.copied, d.born = true, now
+	d.copied = true
 	s.add(&d)
 	s.publish()
-	s.ledger.EnforceScopeLimit(s.name, d.limit)
+	if l, ok := s.ledger.(interface {
+		CopyScopeLimit(from, scope string, l limit.Limit) error
+	}); ok && from.ledger == s.ledger {
+		l.CopyScopeLimit(from.name, s.name, d.limit)
+	} else {
+		s.ledger.EnforceScopeLimit(s.name, d.limit)
+		s.dims[len(s.dims)-1].born = now
+	}
 	return true
 }
 

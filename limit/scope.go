@@ -366,7 +366,7 @@ func (s *scope) edit(l *Limiter) {
 // the one of that name, or removes it if its Rate is zero. See [Limiter.SetLimit]
 // for what becomes of credit and of those who wait.
 func (l *Limiter) SetScopeLimit(scope string, lim Limit) error {
-	return l.setLimit(scope, lim, true)
+	return l.setLimit(scope, lim, true, nil)
 }
 
 // EnforceScopeLimit puts lim in force in place of the limit of its name, and
@@ -377,10 +377,20 @@ func (l *Limiter) SetScopeLimit(scope string, lim Limit) error {
 // It is for what a program learns or decides for a time. A scope that is
 // forgotten forgets what was only put in force.
 func (l *Limiter) EnforceScopeLimit(scope string, lim Limit) error {
-	return l.setLimit(scope, lim, false)
+	return l.setLimit(scope, lim, false, nil)
 }
 
-func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
+// CopyScopeLimit is [Limiter.EnforceScopeLimit] for a limit like the one of its name in
+// the scope from. If it is new, open reservations give back to it what they give back
+// to that one. It begins full, so drain it: nothing that is open was charged to it.
+// Without that limit in from it is EnforceScopeLimit.
+func (l *Limiter) CopyScopeLimit(from, scope string, lim Limit) error {
+	return l.setLimit(scope, lim, false, &from)
+}
+
+// setLimit sets a limit of a scope. A new one is as old as that of its name in from,
+// if that is not nil.
+func (l *Limiter) setLimit(scope string, lim Limit, configured bool, from *string) error {
 	lim, err := lim.checked("Limit")
 	if err != nil {
 		return err
@@ -411,6 +421,13 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool) error {
 		l.open.seq++
 		fresh := newBound(l.share(lim), now, l.base.UnixNano())
 		fresh.born = l.open.seq
+		if from != nil {
+			if o := l.lookup(*from); o != nil {
+				if like := o.find(lim.Name); like != nil && like.unit == lim.Unit {
+					fresh.born = like.born
+				}
+			}
+		}
 		s.limits = append(s.limits, fresh)
 		s.follows(now)
 		s.relink()
