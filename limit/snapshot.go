@@ -89,6 +89,9 @@ func (l *Limiter) Snapshot() Snapshot {
 		l.mu.Unlock()
 	}
 
+	// Pointers are sorted, and not the larger snapshots. Names never change.
+	slices.SortFunc(scopes, func(a, b *scope) int { return strings.Compare(a.name, b.name) })
+
 	// From the back: a lane that goes leaves its place to the last one, which was seen.
 	oldest := map[*scope]int64{}
 	for at := math.MaxInt; at > 0; {
@@ -123,7 +126,6 @@ func (l *Limiter) Snapshot() Snapshot {
 		}
 		l.mu.Unlock()
 	}
-	slices.SortFunc(root.Scopes, func(a, b Snapshot) int { return strings.Compare(a.Scope, b.Scope) })
 	root.Scopes = slices.CompactFunc(root.Scopes, func(a, b Snapshot) bool { return a.Scope == b.Scope })
 	return root
 }

@@ -307,7 +307,7 @@ func BenchmarkSnapshot(b *testing.B) {
 				Base: rttest.Func(empty), TPM: 1e12,
 				Scopes: transport.Scopes{Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPD: 1000} }},
 			})
-			req, _ := http.NewRequest("GET", "https://api.example.com/v1/models", nil)
+			req, _ := http.NewRequest("GET", "https://api.example.com/v1/models", http.NoBody)
 			for i := range n {
 				finish(rt.RoundTrip(transport.ForTenant(req, fmt.Sprint(i))))
 			}
