@@ -476,32 +476,36 @@ func BenchmarkScopes(b *testing.B) {
 	}
 }
 
-// A snapshot of ten thousand tenants, of which one in ten waits.
+// A snapshot of ten thousand tenants and of a million, of which one in ten waits.
 func BenchmarkSnapshot(b *testing.B) {
-	l, err := New(Options{Limits: []Limit{{Unit: Tokens, Rate: PerMinute(1), Burst: 100}}, KeepIdle: 1 << 20})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for i := range 10_000 {
-		a := Ask{Tenant: fmt.Sprint(i)}
-		if i%10 == 0 {
-			a.Cost.Input = 1
-			l.lock()
-			l.ask(&a, true, time.Time{})
-			l.mu.Unlock()
-			continue
-		}
-		r, err := l.TryAdmit(a)
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.Keep()
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if s := l.Snapshot(); len(s.Scopes) != 10_000 {
-			b.Fatal(len(s.Scopes))
-		}
+	for _, n := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			l, err := New(Options{Limits: []Limit{{Unit: Tokens, Rate: PerMinute(1), Burst: 100}}, KeepIdle: 1 << 20})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range n {
+				a := Ask{Tenant: fmt.Sprint(i)}
+				if i%10 == 0 {
+					a.Cost.Input = 1
+					l.lock()
+					l.ask(&a, true, time.Time{})
+					l.mu.Unlock()
+					continue
+				}
+				r, err := l.TryAdmit(a)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Keep()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if s := l.Snapshot(); len(s.Scopes) != n {
+					b.Fatal(len(s.Scopes))
+				}
+			}
+		})
 	}
 }
 

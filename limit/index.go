@@ -17,6 +17,9 @@ type index struct {
 	parts  []*indexPart
 	chains int // in use
 	n      int // scopes
+	walks  int // under way: see walk
+
+	steps func(n int) // for tests: n scopes or chains were visited; nil without
 }
 
 type indexPart [64]*scope
@@ -40,10 +43,19 @@ func (x *index) find(name string) *scope {
 		return nil
 	}
 	s := *x.chain(x.place(name))
+	n := 1
 	for s != nil && s.name != name {
 		s = s.link
+		n++
 	}
+	x.count(n)
 	return s
+}
+
+func (x *index) count(n int) {
+	if x.steps != nil {
+		x.steps(n)
+	}
 }
 
 // add takes in s, whose name is not there.
@@ -67,7 +79,7 @@ func (x *index) remove(s *scope) {
 	*c, s.link = s.link, nil
 	x.n--
 	for range 2 { // two, or many that go would leave as many chains
-		if 2*x.n < x.chains && x.chains > 1 {
+		if 2*x.n < x.chains && x.chains > 1 && x.walks == 0 {
 			x.join()
 		}
 	}
@@ -84,6 +96,7 @@ func (x *index) split() {
 	*from = nil
 	x.chains++
 	for s != nil {
+		x.count(1)
 		next := s.link
 		c := x.chain(x.place(s.name))
 		s.link, *c = *c, s
@@ -98,6 +111,7 @@ func (x *index) join() {
 	last := x.chain(i)
 	c := x.chain(i - 1<<(bits.Len64(i)-1))
 	for *c != nil {
+		x.count(1)
 		c = &(*c).link
 	}
 	*c, *last = *last, nil
@@ -105,6 +119,26 @@ func (x *index) join() {
 		x.parts[i/64] = nil
 		x.parts = x.parts[:i/64]
 	}
+}
+
+// walk appends the scopes of a few chains from at on. It returns where to go on, 0 at
+// the end. In a walk of several parts names may come and go between two of them.
+// x.walks must be above 0 meanwhile. Then no chains are joined, so none is missed. A
+// split may show a scope twice.
+func (x *index) walk(at, few int, to []*scope) (next int, out []*scope) {
+	end := min(at+few, x.chains)
+	n := end - at
+	for ; at < end; at++ {
+		for s := *x.chain(uint64(at)); s != nil; s = s.link {
+			to = append(to, s)
+			n++
+		}
+	}
+	x.count(n)
+	if end == x.chains {
+		end = 0
+	}
+	return end, to
 }
 
 // all is every scope, in no order.

@@ -71,6 +71,7 @@ type Limiter struct {
 	wake    int64       // instant before which run has nothing to do, unless something changes
 	due     heap[*line] // lines with somebody in them, by the instant to look at
 	lanes   map[laneKey]*lane
+	parked  []*lane // all of lanes, in no order
 	recent  *lane   // that was asked for last
 	oldest  *waiter // those who wait, in order of arrival
 	newest  *waiter

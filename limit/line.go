@@ -114,6 +114,7 @@ type lane struct {
 	laneKey
 	path []*scope // outermost first, without the root
 	twin *lane    // the next of the same key and another path
+	slot int      // in Limiter.parked
 
 	head, tail  *waiter
 	last        *waiter // of those who go first

@@ -284,7 +284,8 @@ func (l *Limiter) newLane(w *want) *lane {
 		k, l.free.lanes = l.free.lanes[n-1], l.free.lanes[:n-1]
 	}
 	key := l.key(w)
-	*k = lane{laneKey: key, path: append(k.path[:0], w.path...), pos: -1, twin: l.lanes[key]}
+	*k = lane{laneKey: key, path: append(k.path[:0], w.path...), pos: -1, twin: l.lanes[key], slot: len(l.parked)}
+	l.parked = append(l.parked, k)
 	if l.lanes == nil {
 		l.lanes = map[laneKey]*lane{}
 	}
@@ -296,6 +297,10 @@ func (l *Limiter) dropLane(k *lane) {
 	if l.recent == k {
 		l.recent = nil
 	}
+	n := len(l.parked) - 1
+	last := l.parked[n]
+	l.parked[k.slot], last.slot = last, k.slot
+	l.parked[n], l.parked = nil, l.parked[:n]
 	switch first := l.lanes[k.laneKey]; {
 	case first != k:
 		for first.twin != k {

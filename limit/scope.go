@@ -268,6 +268,7 @@ func (l *Limiter) forget() {
 		if l.idlers <= l.keepIdle {
 			return
 		}
+		l.scopes.count(1)
 		s := l.idle.next
 		l.idle = s // behind all the others, unless it goes
 		if !s.fresh(l.last) {

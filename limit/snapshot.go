@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,37 +67,49 @@ func (l *Limiter) Snapshot() Snapshot {
 	if l.oldest != nil {
 		root.Oldest = time.Duration(now - l.oldest.joined)
 	}
-	n, limits := l.scopes.n, 0
+	n := l.scopes.n
 	if n == 0 {
 		l.mu.Unlock()
 		return root
 	}
-	scopes := make([]*scope, 0, n)
-	for s := range l.scopes.all() {
-		scopes = append(scopes, s)
-		limits += len(s.limits)
-	}
-	lanes := make([]*lane, 0, len(l.lanes))
-	for _, k := range l.lanes {
-		lanes = append(lanes, k)
-	}
+	l.scopes.walks++
 	l.mu.Unlock()
 
-	oldest := make(map[*scope]int64, n)
-	for part := range slices.Chunk(lanes, few) {
+	scopes, limits := make([]*scope, 0, n+few), 0
+	for at, more := 0, true; more; more = at > 0 {
 		l.lock()
-		for _, k := range part {
-			for ; k != nil && k.head != nil; k = k.twin {
-				for _, s := range k.path {
-					if at, ok := oldest[s]; !ok || k.head.joined < at {
-						oldest[s] = k.head.joined
-					}
-				}
-			}
+		before := len(scopes)
+		at, scopes = l.scopes.walk(at, few, scopes)
+		for _, s := range scopes[before:] {
+			limits += len(s.limits)
+		}
+		if at == 0 {
+			l.scopes.walks--
 		}
 		l.mu.Unlock()
 	}
-	root.Scopes = make([]Snapshot, 0, n)
+
+	// Pointers are sorted, and not the larger snapshots. Names never change.
+	slices.SortFunc(scopes, func(a, b *scope) int { return strings.Compare(a.name, b.name) })
+
+	// From the back: a lane that goes leaves its place to the last one, which was seen.
+	oldest := map[*scope]int64{}
+	for at := math.MaxInt; at > 0; {
+		l.lock()
+		at = min(at, len(l.parked))
+		first := max(0, at-few)
+		for _, k := range l.parked[first:at] {
+			for _, s := range k.path {
+				if t, ok := oldest[s]; !ok || k.head.joined < t {
+					oldest[s] = k.head.joined
+				}
+			}
+		}
+		l.scopes.count(at - first)
+		at = first
+		l.mu.Unlock()
+	}
+	root.Scopes = make([]Snapshot, 0, len(scopes))
 	states := make([]LimitState, 0, limits)
 	for part := range slices.Chunk(scopes, few) {
 		l.lock()
@@ -113,7 +126,7 @@ func (l *Limiter) Snapshot() Snapshot {
 		}
 		l.mu.Unlock()
 	}
-	slices.SortFunc(root.Scopes, func(a, b Snapshot) int { return strings.Compare(a.Scope, b.Scope) })
+	root.Scopes = slices.CompactFunc(root.Scopes, func(a, b Snapshot) bool { return a.Scope == b.Scope })
 	return root
 }
 

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -294,5 +295,28 @@ func TestAddedAllocations(t *testing.T) {
 		if ours-bare > 6 {
 			t.Errorf("%s: %v allocations, %v of them added", name, ours, ours-bare)
 		}
+	}
+}
+
+// A snapshot of ten thousand tenants and of a million, each with a limit that it has
+// used.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, n := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			rt := gate(b, transport.Options{
+				Base: rttest.Func(empty), TPM: 1e12,
+				Scopes: transport.Scopes{Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPD: 1000} }},
+			})
+			req, _ := http.NewRequest("GET", "https://api.example.com/v1/models", http.NoBody)
+			for i := range n {
+				finish(rt.RoundTrip(transport.ForTenant(req, fmt.Sprint(i))))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if s := rt.Snapshot(); len(s.Scopes) < n {
+					b.Fatal(len(s.Scopes))
+				}
+			}
+		})
 	}
 }

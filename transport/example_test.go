@@ -235,6 +235,68 @@ func ExampleWithTenant() {
 	// api.example.com/shared gpt-4o*
 }
 
+// A provider asked for an hour of rest. Forecast says what a call would wait, a call that
+// fails fast does not wait, Snapshot says who asked for it, and Resume ends it.
+func ExampleTransport_Resume() {
+	rt, err := transport.New(transport.Options{Base: &resting{}, TPM: 200_000, Attempts: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask := func(ctx context.Context) *http.Request {
+		req, _ := http.NewRequestWithContext(ctx, "POST", "https://api.example.com/v1/chat/completions", strings.NewReader(question))
+		req.Header.Set("Content-Type", "application/json")
+		return req
+	}
+	send := func(ctx context.Context) error {
+		resp, err := rt.RoundTrip(ask(ctx))
+		if err == nil {
+			fmt.Println(resp.Status)
+			resp.Body.Close()
+		}
+		return err
+	}
+	ctx := context.Background()
+	send(ctx)
+
+	f := rt.Forecast(ask(ctx))
+	fmt.Println("a call would wait", f.Wait.Round(time.Minute), "for", f.By)
+
+	err = send(transport.FailFast(ctx))
+	var refused *limit.Error
+	if errors.As(err, &refused) {
+		fmt.Println("not sent:", errors.Is(err, limit.ErrLimited), refused.Wait.Round(time.Minute))
+	}
+	for _, s := range rt.Snapshot().Scopes {
+		if !s.PausedUntil.IsZero() {
+			fmt.Println(s.Scope, "is paused for", time.Until(s.PausedUntil).Round(time.Minute), "by", s.PausedBy+":", s.PausedWhy)
+		}
+	}
+
+	rt.Resume()
+	send(ctx)
+	// Output:
+	// 503 Service Unavailable
+	// a call would wait 1h0m0s for api.example.com
+	// not sent: true 1h0m0s
+	// api.example.com/gpt-4o is paused for 1h0m0s by api.example.com: it named a wait of 1h0m0s
+	// 200 OK
+}
+
+// resting is a provider that asks for an hour of rest, and does not mean it.
+type resting struct{ asked bool }
+
+func (p *resting) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := answering{}.RoundTrip(r)
+	resp.Status = "200 OK"
+	if !p.asked {
+		p.asked = true
+		resp.StatusCode, resp.Status = 503, "503 Service Unavailable"
+		resp.Header.Set("Retry-After", "3600")
+	}
+	return resp, err
+}
+
 // answering is a provider in memory.
 type answering struct{}
 

@@ -36,6 +36,9 @@ func main() {
 	rpm := flag.Int64("rpm", 0, "requests a minute; 0 is learned from the answers")
 	tpm := flag.Int64("tpm", 0, "tokens a minute; 0 is learned")
 	flag.Parse()
+	if *in == "" {
+		log.Fatal("batch: set -in to a file of requests, a JSON line each")
+	}
 	f, err := os.Open(*in)
 	if err != nil {
 		log.Fatal(err)
