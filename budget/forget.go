@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -21,12 +22,12 @@ func (d *dimension) heard(now time.Time) {
 }
 
 // silence notes that an attempt that left at sent was answered by a model. It
-// forgets what answers do not repeat, and returns the limits that changed.
-func (s *Scope) silence(now, sent time.Time) (changes []change) {
+// forgets what answers do not repeat, and returns the limits that changed. Learned
+// limits that are over come back in gone, for [Scope.forget].
+func (s *Scope) silence(now, sent time.Time) (changes []change, gone []forgotten) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := 0; i < len(s.dims); i++ {
-		d := s.dims[i]
+	for _, d := range s.dims {
 		if d.said == 0 || d.copied || !d.guessed.IsZero() || !d.named.Before(sent) {
 			d.silent = 0
 			continue
@@ -34,19 +35,51 @@ func (s *Scope) silence(now, sent time.Time) (changes []change) {
 		if d.silent++; d.silent <= max(leastSilence, d.times) {
 			continue
 		}
-		old := d.limit
-		d.said, d.shown, d.silent, d.times = 0, 0, 0, 0
-		if d.configured.Rate.N > 0 {
-			if _, changed := s.apply(d, now); changed {
-				changes = append(changes, change{old, d.limit, false})
-			}
+		if d.configured.Rate.N == 0 {
+			gone = append(gone, forgotten{d, quota{d.limit.Unit, d.limit.Rate.Window}})
 			continue
 		}
-		s.drop(i)
-		i--
-		changes = append(changes, change{old, limit.Limit{Name: old.Name, Unit: old.Unit}, false})
+		old := d.limit
+		d.unsay()
+		if _, changed := s.apply(d, now); changed {
+			changes = append(changes, change{old, d.limit, false})
+		}
 	}
-	return changes
+	return changes, gone
+}
+
+// A forgotten is a learned limit that answers do not repeat.
+type forgotten struct {
+	d *dimension
+	quota
+}
+
+// unsay forgets what headers said of d.
+func (d *dimension) unsay() { d.said, d.shown, d.silent, d.times = 0, 0, 0, 0 }
+
+// forget removes the learned limit d. Where outer, a limit of its unit and window, is
+// configured further out, d becomes a copy of that and keeps its credit. Else the
+// silence of headers would raise what the path may use: readings lowered d, and not
+// the limit further out.
+func (s *Scope) forget(now time.Time, d *dimension, outer *dimension) (changes []change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.dims, d)
+	if i < 0 || d.silent == 0 || d.copied {
+		return nil // another answer was first
+	}
+	old := d.limit
+	if outer == nil {
+		s.drop(i)
+		return []change{{old, limit.Limit{Name: old.Name, Unit: old.Unit}, false}}
+	}
+	d.unsay()
+	d.configured, d.copied = outer.configured, true
+	// A bucket earns from here on. In a window that is a guess, what is missing would
+	// stay so for all of it. So the law is studied after that.
+	d.law = lawful{until: now.Add(d.limit.Rate.Window)}
+	s.apply(d, now)
+	return []change{{old, d.limit, false}}
 }
 
 // drop removes a learned limit. The caller holds s.mu.

@@ -264,10 +264,31 @@ func (p *Path) cleared(sent time.Time) {
 // silence notes for every scope of the path that a model has answered; see
 // [Scope.silence].
 func (p *Path) silence(now, sent time.Time) (changes []change) {
-	for _, s := range p.scopes {
-		if s.some.Load() {
-			changes = append(changes, s.silence(now, sent)...)
+	for i, s := range p.scopes {
+		if !s.some.Load() {
+			continue
+		}
+		ch, gone := s.silence(now, sent)
+		changes = append(changes, ch...)
+		for _, f := range gone {
+			changes = append(changes, s.forget(now, f.d, configuredFor(p.scopes[:i], f.quota))...)
 		}
 	}
 	return changes
+}
+
+// configuredFor is the limit of that unit and window that is configured innermost of
+// the scopes, or nil.
+func configuredFor(scopes []*Scope, q quota) *dimension {
+	for i := len(scopes) - 1; i >= 0; i-- {
+		if !scopes[i].some.Load() {
+			continue
+		}
+		for _, of := range scopes[i].configuredDims() {
+			if of.limit.Unit == q.unit && of.limit.Rate.Window == q.window {
+				return &of
+			}
+		}
+	}
+	return nil
 }

@@ -59,15 +59,21 @@ func TestHeadersOnlyLower(t *testing.T) {
 			for range 1 + r.IntN(6) {
 				words += ";" + names[r.IntN(len(names))] + "=" + values[r.IntN(len(values))]
 			}
-			w := script(words)
-			w.usage = "null" // nothing is given back
-			rt := gate(t, transport.Options{Base: w, RPM: 600, TPM: 60_000, Attempts: 1, Provider: profile.Unknown().Charging(estimate.ChargeEstimate)})
-			before := whole(rt)
-			finish(rt.RoundTrip(ask(t, t.Context(), letter)))
-			for i, l := range before.Limits {
-				now := whole(rt).Limits[i]
-				if now.Credit-now.Debt > l.Credit-l.Debt || now.Rate.N > l.Rate.N {
-					t.Errorf("%s: from %+v to %+v", words, l, now)
+			for _, burst := range []time.Duration{10 * time.Second, 0} {
+				w := script(words)
+				w.usage = "null" // nothing is given back
+				rt := gate(t, transport.Options{Base: w, RPM: 600, TPM: 60_000, Burst: burst, Attempts: 1, Provider: profile.Unknown().Charging(estimate.ChargeEstimate)})
+				before := whole(rt)
+				finish(rt.RoundTrip(ask(t, t.Context(), letter)))
+				for i, l := range before.Limits {
+					now := whole(rt).Limits[i]
+					most := l.Capacity
+					if burst == 0 {
+						most = l.Rate.N // what was shown to be there may go at once
+					}
+					if now.Credit-now.Debt > l.Credit-l.Debt || now.Rate.N > l.Rate.N || now.Capacity > most {
+						t.Errorf("%s: from %+v to %+v", words, l, now)
+					}
 				}
 			}
 		})
@@ -153,43 +159,108 @@ func TestLimitHalvedIsFollowedDown(t *testing.T) {
 
 // No header raises credit, and none lifts the rate above the configured one.
 func TestNoHeaderRaisesAnything(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("a burst set by hand ", seed), func(t *testing.T) { noHeaderRaisesAnything(t, 10*time.Second, seed+1) })
+		t.Run(fmt.Sprint("behind a guard ", seed), func(t *testing.T) { noHeaderRaisesAnything(t, 0, seed+1) })
+	}
+}
+
+// With a burst of its own a limit is a bucket and nothing else, so what it earns
+// between two calls is known. On the default path another law may be believed, and a
+// window gives back all at its edge. There each answer is held against the instant at
+// which its call was admitted.
+func noHeaderRaisesAnything(t *testing.T, burst time.Duration, seed uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		values := []string{"", "0", "-1", "1", "59999", "60000", "60001", "9223372036854775807", "99999999999999999999", "1e9", "banana", "60000, 60000;w=60", " 60000 "}
 		resets := []string{"", "0s", "1ms", "6m0s", "30", "-5", "2000-01-01T00:00:30Z", "1790000000"}
-		r := rand.New(rand.NewPCG(1, 1))
+		r := rand.New(rand.NewPCG(1, seed))
+		var rt *transport.Transport
+		var admitted limit.Snapshot
 		s := &scripted{pick: func(int, *http.Request) reply {
+			admitted = whole(rt)
 			one := func(of []string) string { return of[r.IntN(len(of))] }
 			return quota(one(values), one(values), one(resets)).with(
 				"x-ratelimit-limit-requests", one(values), "x-ratelimit-remaining-requests", one(values), "x-ratelimit-reset-requests", one(resets),
 				"anthropic-ratelimit-input-tokens-limit", one(values), "ratelimit-limit", one(values), "ratelimit", one(values))
 		}}
-		rt := gate(t, transport.Options{Base: s, RPM: 600, TPM: 60_000, Burst: 10 * time.Second, Provider: ruled(estimate.ChargeEstimate)})
+		rt = gate(t, transport.Options{Base: s, RPM: 600, TPM: 60_000, Burst: burst, Provider: ruled(estimate.ChargeEstimate)})
 		c := &http.Client{Transport: rt}
 		top := map[string]int64{tokenLimit: 60_000, requestLimit: 600}
-		for i := range 2000 {
-			before := whole(rt)
+		for i := range 1200 {
+			before := rt.Snapshot()
 			start := time.Now()
 			post(c, chatOf(i, 10, 10))
 			took := time.Since(start)
-			now := whole(rt).Limits
-			for _, was := range before.Limits {
-				at := slices.IndexFunc(now, func(l limit.LimitState) bool { return l.Name == was.Name })
-				if at < 0 && top[was.Name] == 0 {
-					continue // learned, and forgotten since no answer repeats it
-				} else if at < 0 {
-					t.Fatalf("%s is gone", was.Name)
+			find := func(of []limit.LimitState, name string) (l limit.LimitState, ok bool) {
+				if at := slices.IndexFunc(of, func(l limit.LimitState) bool { return l.Name == name }); at >= 0 {
+					return of[at], true
 				}
-				is := now[at]
-				if n := top[was.Name]; n > 0 && is.Rate.N > n {
-					t.Fatalf("%s: the rate rose to %d", was.Name, is.Rate.N)
-				}
-				// What the old rate or the new one could earn meanwhile, and no more.
-				earned := max(was.Rate.N, is.Rate.N)*int64(took)/int64(was.Rate.Window) + 1
+				return l, false
+			}
+			rose := func(was, is limit.LimitState, earned int64) {
 				if balance(is) > balance(was)+earned {
-					t.Fatalf("%s: credit rose from %d to %d in %v", was.Name, balance(was), balance(is), took)
+					t.Fatalf("call %d, %s: credit rose from %d to %d in %v: %v to %v", i, was.Name, balance(was), balance(is), took, was, is)
+				}
+			}
+			now := whole(rt).Limits
+			for _, was := range admitted.Limits {
+				switch is, ok := find(now, was.Name); {
+				case !ok && top[was.Name] > 0:
+					t.Fatalf("%s is gone", was.Name)
+				case ok: // else learned, and forgotten since no answer repeats it
+					rose(was, is, 0)
+					if n := top[was.Name]; n > 0 && is.Rate.N > n {
+						t.Fatalf("%s: the rate rose to %d", was.Name, is.Rate.N)
+					}
+				}
+			}
+			for _, one := range before.Scopes {
+				for _, then := range rt.Snapshot().Scopes {
+					if burst == 0 || then.Scope != one.Scope {
+						continue
+					}
+					for _, was := range one.Limits {
+						// What the old rate or the new one could earn meanwhile, and no more.
+						if is, ok := find(then.Limits, was.Name); ok {
+							rose(was, is, max(was.Rate.N, is.Rate.N)*int64(took)/int64(was.Rate.Window)+1)
+						}
+					}
 				}
 			}
 			time.Sleep(time.Duration(r.Int64N(int64(50 * time.Millisecond))))
+		}
+	})
+}
+
+// A limit that a header named for a model is forgotten when answers do not repeat it.
+// What it held back stays held back: the account's own limit was not lowered.
+func TestForgottenLimitRaisesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rt *transport.Transport
+		var admitted limit.LimitState
+		s := &scripted{pick: func(n int, _ *http.Request) reply {
+			admitted = state(t, rt, tokenLimit)
+			if n == 1 {
+				return quota("59999", "1", "59s")
+			}
+			return reply{200, nil, ok}
+		}}
+		rt = gate(t, transport.Options{Base: s, TPM: 60_000, Provider: ruled(estimate.ChargeEstimate)})
+		c := &http.Client{Transport: rt}
+		for i := range 12 {
+			post(c, chatOf(i, 10, 10))
+			if now := state(t, rt, tokenLimit); balance(now) > balance(admitted) {
+				t.Fatalf("call %d: from %v to %v", i+1, admitted, now)
+			}
+		}
+		now := state(t, rt, tokenLimit)
+		if now.Rate != limit.PerMinute(60_000) {
+			t.Errorf("%v; the limit that was named once is not forgotten", now)
+		}
+		// Nothing is lost for long: later the copy is a full bucket of a short burst.
+		time.Sleep(2 * time.Minute)
+		if now = state(t, rt, tokenLimit); balance(now) < 10_000 {
+			t.Errorf("%v two minutes later", now)
 		}
 	})
 }

@@ -1,0 +1,77 @@
+package limit_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// Whatever law follows whichever, with a guard or without, credit is at most what it
+// was. What the new books have on top is there after a sixth of a window, or after the
+// next edge.
+func TestAnotherLawRaisesNoCredit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		edge := func(d time.Duration) time.Duration { return time.Duration(start.Add(d).UnixNano()) }
+		laws := []limit.Law{
+			{},
+			{Shape: limit.ShapeBucket},
+			{Shape: limit.ShapeFixed, Edge: edge(50 * time.Second)},
+			{Shape: limit.ShapeFixed, Edge: edge(3 * time.Second)},
+			{Shape: limit.ShapeLog},
+			{Shape: limit.ShapeTwoWindows, Edge: edge(50 * time.Second)},
+			{Shape: limit.ShapeSliding, FirstCall: true, Spare: 300},
+		}
+		for _, from := range laws {
+			for _, to := range laws {
+				for guards := range 4 {
+					lim := limit.Limit{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 60_000, Law: from}
+					next := lim
+					next.Law = to
+					if guards&1 != 0 {
+						lim.Guard = 10_000
+					}
+					if guards&2 != 0 {
+						next.Guard = 10_000
+					}
+					l := newLimiter(t, limit.Options{Limits: []limit.Limit{lim}})
+					one := func(cost, shown int64) {
+						r, err := l.Reserve(tokens(cost))
+						if err != nil {
+							t.Fatal(err)
+						}
+						<-r.Ready()
+						held, err := r.Take()
+						if err != nil {
+							t.Fatal(err)
+						}
+						held.Sent()
+						held.Lower("tpm", shown, limit.Cost{})
+						held.Settle(tokens(cost))
+					}
+					balance := func() int64 {
+						s := l.Snapshot().Limits[0]
+						return s.Credit - s.Debt
+					}
+					one(9_000, 51_000)
+					time.Sleep(52 * time.Second)
+					one(9_000, 20_000)
+					time.Sleep(time.Second)
+					before := balance()
+					if err := l.SetLimit(next); err != nil {
+						t.Fatal(err)
+					}
+					if now := balance(); now > before {
+						t.Errorf("%+v, guard %d, to %+v, guard %d: credit rose from %d to %d", from, lim.Guard, to, next.Guard, before, now)
+					}
+					time.Sleep(3 * time.Minute)
+					if now := balance(); now < 60_000-300-1 {
+						t.Errorf("%+v to %+v: %d are there three minutes later", from, to, now)
+					}
+				}
+			}
+		}
+	})
+}
