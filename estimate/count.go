@@ -138,7 +138,7 @@ text:
 		begin := i
 	words:
 		for {
-			// What is rare is done outside the inner loop, so that what the inner one
+			// Rare words are weighed outside the inner loop, so that all it
 			// needs stays in registers.
 			var x uint64
 			var s uint32
