@@ -136,26 +136,46 @@ func (c *counter) add(t []byte, escaped bool) {
 text:
 	for {
 		begin := i
-		for i+8 <= len(t) {
-			x := binary.LittleEndian.Uint64(t[i : i+8]) // t[i:] costs another check, and a tenth of the time
-			if (x|zeroBytes(x^stop))&highBits != 0 {
-				break
-			}
-			if x&last&letterBits == letterBits && i >= scanned { // as once at least in a row of more than longRow letters
-				var extra int64
-				extra, scanned = w.longLetters(t, begin, i)
-				sum += extra
-			}
-			s := uint32(w.pair[(x<<8|last>>56)&0x7fff]) +
-				uint32(w.pair[x&0x7fff]) +
-				uint32(w.pair[x>>8&0x7fff]) +
-				uint32(w.pair[x>>16&0x7fff]) +
-				uint32(w.pair[x>>24&0x7fff]) +
-				uint32(w.pair[x>>32&0x7fff]) +
-				uint32(w.pair[x>>40&0x7fff]) +
-				uint32(w.pair[x>>48&0x7fff])
-			if s < marked {
+	words:
+		for {
+			// Rare words are weighed outside the inner loop, so that all it
+			// needs stays in registers.
+			var x uint64
+			var s uint32
+			for {
+				if i+8 > len(t) {
+					break words
+				}
+				x = binary.LittleEndian.Uint64(t[i : i+8]) // t[i:] costs another check, and a tenth of the time
+				if (x|zeroBytes(x^stop))&highBits != 0 {
+					break words
+				}
+				s = uint32(w.pair[(x<<8|last>>56)&0x7fff]) +
+					uint32(w.pair[x&0x7fff]) +
+					uint32(w.pair[x>>8&0x7fff]) +
+					uint32(w.pair[x>>16&0x7fff]) +
+					uint32(w.pair[x>>24&0x7fff]) +
+					uint32(w.pair[x>>32&0x7fff]) +
+					uint32(w.pair[x>>40&0x7fff]) +
+					uint32(w.pair[x>>48&0x7fff])
+				if s >= marked {
+					break
+				}
+				if x&last&letterBits == letterBits { // as once at least in a row of more than longRow letters
+					break
+				}
 				digits = 0
+				sum += int64(s)
+				last = x
+				i += 8
+			}
+			if s < marked { // letters are never marked
+				digits = 0
+				if i >= scanned {
+					var extra int64
+					extra, scanned = w.longLetters(t, begin, i)
+					sum += extra
+				}
 			} else {
 				m := ^(x ^ zeros + notDigit) & highBits
 				g := digitRuns[uint64(digits)<<8&0x300|m*gather>>56]

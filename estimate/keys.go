@@ -36,6 +36,7 @@ const (
 	asMIME                   // MIME type or format of a payload
 	asConfig                 // an object of settings
 	asThinking               // an object with the thinking budget
+	asChoice                 // whether a tool must be called, or an object around that
 	asSetting                // a number or truth value, kept in a slot
 	asModel                  // the model
 )
@@ -121,6 +122,8 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 		return asContent, 0, sawResponses
 	case "tools", "functions", "toolConfig", "tool_config":
 		return asTools, 0, 0
+	case "tool_choice":
+		return asChoice, 0, 0
 	case "response_format", "responseFormat", "output_format", "output_config", "outputConfig",
 		"structured_outputs", "text":
 		return asFormat, 0, 0
@@ -227,6 +230,14 @@ func thinkingKey(key []byte) (p place, arg uint8) {
 	switch string(key) {
 	case "budget_tokens", "thinkingBudget", "thinking_budget", "max_tokens":
 		return asSetting, slotBudget
+	}
+	return asSkipped, 0
+}
+
+// choiceKey is the table of names inside tool_choice.
+func choiceKey(key []byte) (p place, arg uint8) {
+	if string(key) == "type" {
+		return asChoice, 0
 	}
 	return asSkipped, 0
 }

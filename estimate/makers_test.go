@@ -296,3 +296,33 @@ func TestEveryRowOfTheTablesIsReached(t *testing.T) {
 		}
 	}
 }
+
+// A call of a tool that is required costs more at Claude's models from 4.5 on, in each
+// form of the setting; the last of two equal names counts.
+func TestARequiredCallOfAToolIsCharged(t *testing.T) {
+	input := func(model, setting string) int64 {
+		body := `{"model":"` + model + `",` + setting + `"max_tokens":9,"messages":[{"role":"user","content":"Hello"}],` +
+			`"tools":[{"name":"add","input_schema":{"type":"object","properties":{"a":{"type":"number"}}}}]}`
+		r := Inspect([]byte(body), Options{Path: "/v1/messages"})
+		if !r.Understood {
+			t.Fatalf("not understood: %s", body)
+		}
+		return r.Input
+	}
+	for _, c := range []struct {
+		model, setting string
+		more           int64
+	}{
+		{"claude-sonnet-4-5", `"tool_choice":{"type":"any"},`, 90},
+		{"claude-sonnet-4-5", `"tool_choice":{"type":"tool","name":"add"},`, 90},
+		{"claude-sonnet-4-5", `"tool_choice":"required",`, 90},
+		{"claude-sonnet-4-5", `"tool_choice":{"type":"auto","name":"any"},`, 0},
+		{"claude-sonnet-4-5", `"tool_choice":{"type":"any"},"tool_choice":{"type":"auto"},`, 0},
+		{"claude-sonnet-4-0", `"tool_choice":{"type":"any"},`, 0},
+		{"gpt-4o", `"tool_choice":"required",`, 0},
+	} {
+		if got := input(c.model, c.setting) - input(c.model, ""); got != c.more {
+			t.Errorf("%s, %s: %d tokens more, want %d", c.model, c.setting, got, c.more)
+		}
+	}
+}

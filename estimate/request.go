@@ -280,6 +280,9 @@ func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added i
 		if kind == kindChat {
 			milli += m.chatTools * 1000
 		}
+		if t.forced > 0 {
+			milli += m.forced * 1000
+		}
 	}
 	if milli < 0 { // the maker leaves out a part of what was counted
 		text = max(text+milli, 0)

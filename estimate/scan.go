@@ -31,6 +31,7 @@ type totals struct {
 	calls     int64  // tool calls and their results
 	sealed    sealed // reasoning that is handed back encrypted
 	opened    sealed // the part of sealed before the last message of the user
+	forced    int64  // settings that require the call of a tool
 	server    int64  // names of what the provider adds by itself: searches, stored state
 	away      int64  // media that is elsewhere: its size is not known
 	chars     int64  // characters of text
@@ -64,6 +65,7 @@ func (t *totals) less(u *totals) (d totals) {
 	d.calls = t.calls - u.calls
 	d.sealed = t.sealed.less(u.sealed)
 	d.opened = t.opened.less(u.opened)
+	d.forced = t.forced - u.forced
 	d.server = t.server - u.server
 	d.away = t.away - u.away
 	d.chars = t.chars - u.chars
@@ -289,7 +291,7 @@ func (s *scanner) open(f *frame, i int) int {
 		if object {
 			return s.subtree(i, asSkipped)
 		}
-	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking, asFormat, asEmbedding:
+	case asRoot, asContent, asLoose, asMedia, asConfig, asThinking, asChoice, asFormat, asEmbedding:
 	default:
 		return s.subtree(i, asSkipped)
 	}
@@ -379,6 +381,8 @@ func (s *scanner) lookUp(f *frame, key []byte) {
 		f.value, f.arg = configKey(key)
 	case asThinking:
 		f.value, f.arg = thinkingKey(key)
+	case asChoice:
+		f.value, f.arg = choiceKey(key)
 	case asFormat:
 		f.value, f.arg = formatKey(key)
 	case asEmbedding:
@@ -487,6 +491,10 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 	case asStored:
 		if len(raw) > 0 {
 			s.t.server++
+		}
+	case asChoice:
+		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
+			s.t.forced++
 		}
 	case asSealed:
 		s.t.sealed.all += int64(len(raw))

@@ -176,7 +176,7 @@ Written by
 
 from Debian 12 packages unpacked in FOLDER, none of which any piece of the corpus is
 from; their names are in estimate/internal/fit/unseen.go. "Stories" are the translations
-of a game; they were added after the weights were chosen by the rest. "What agents
+of a game. "What agents
 send" is made by estimate/internal/fit/agents.go around words, code and names of files of
 these packages. Pieces of about 200 bytes, 2 kB
 and 16 kB, at most 40 of a kind and a size. In percent of the exact count: the mean size
