@@ -31,9 +31,15 @@ type Price struct {
 }
 
 // Price prices a request under a rule.
-func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
-	out := Price{model: r.Model, prompt: true, rule: rule, learns: r.Prompt()}
-	r = p.prompts.Correct(r)
+func (p *Prices) Price(r estimate.Request, rule estimate.Rule) (out Price) {
+	p.price(&out, &r, rule)
+	return out
+}
+
+// price is Price that writes into the place of the result.
+func (p *Prices) price(out *Price, of *estimate.Request, rule estimate.Rule) {
+	*out = Price{model: of.Model, prompt: true, rule: rule, learns: of.Prompt()}
+	r := p.prompts.Correct(*of)
 	learned := p.answers.Learned(r.Model)
 	price := rule.Price(r, learned)
 	out.input, out.output, out.reserve, out.likely = price.Input, price.Output, price.Output, price.Output
@@ -48,7 +54,6 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 		reserve := rule.Price(r, learned)
 		out.reserve, out.reserveStated = reserve.Output, reserve.StatedOutput
 	}
-	return out
 }
 
 // under is p under another rule for its charge, as headers show it. What the call

@@ -108,6 +108,9 @@ func unread(t string, size int64) Request {
 
 // mediaType is the type in a Content-Type field, without its parameters.
 func mediaType(contentType string) string {
+	if contentType == "application/json" { // most are
+		return contentType
+	}
 	t, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(t))
 }
