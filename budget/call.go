@@ -37,7 +37,6 @@ type Call struct {
 	cost    limit.Cost
 	who     Who
 	spend   *spend            // of the tenant's day and month
-	holds   bool              // an attempt holds open
 	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
 
@@ -47,11 +46,12 @@ type Call struct {
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
-	named      bool          // its header named a wait, and everybody waits for it
-	wait       time.Duration // that wait
-	noRequests bool          // its header left no request
-	heard      time.Time     // when its header came
+	heard      time.Duration // from then until its header came
+	wait       time.Duration // that its header named, if named is set
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
+	holds      bool          // an attempt holds open
+	named      bool          // its header named a wait, and everybody waits for it
+	noRequests bool          // its header left no request
 	busy       bool          // the server failed, or had no capacity
 }
 
@@ -273,7 +273,7 @@ func (c *Call) Pass(now time.Time) {
 // refuses the attempt for its rate; [Call.Refuse] must follow.
 func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
-	c.heard = now
+	c.heard = now.Sub(c.sent)
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
@@ -378,7 +378,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	more := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
 	if s != c.scope && c.named { // the header held the model; the body says whom else
-		d = max(d, c.wait-now.Sub(c.heard))
+		d = max(d, c.wait-(now.Sub(c.sent)-c.heard))
 		c.named = false
 	}
 	switch {
@@ -455,11 +455,12 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 	c.path.cleared(c.sent)
 	s := c.scope
-	price := c.price
+	price := &c.price
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
-		price = price.under(learned(price.rule, estimate.Charge(seen-1)))
+		p := c.price.under(learned(c.price.rule, estimate.Charge(seen-1)))
+		price = &p
 	}
-	input, output := price.Actual(r, price.rule)
+	input, output := price.actual(r, &price.rule)
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {

@@ -29,7 +29,7 @@ func (c *Call) plan() {
 	}
 	p := &c.price
 	c.spend = &spend{
-		price:  t.priceOf(p.model),
+		price:  t.priceOf(p.learns.Model),
 		tokens: limit.Cost{Input: p.input, Output: max(p.output, p.reserve)},
 		stated: limit.Cost{Input: p.stated.Input, Output: p.reserveStated},
 	}

@@ -83,7 +83,7 @@ const (
 	// the next fit: every refit answers there is one. A fit for each was a tenth of a
 	// round trip.
 	foretold = 1.0
-	refit    = 8
+	refit    = 16
 
 	maxTokens = 1 << 40 // larger numbers are not prompts
 )

@@ -44,6 +44,10 @@ func (p *prompt) text() []byte {
 
 // media is the type of Content-Type, without parameters, in lower case.
 func (p *prompt) media() string {
+	switch p.typed { // most are one of these
+	case "application/json", "application/octet-stream":
+		return p.typed
+	}
 	t, _, _ := strings.Cut(p.typed, ";")
 	return strings.ToLower(strings.TrimSpace(t)) // allocates for capitals and nothing else
 }
