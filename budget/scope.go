@@ -412,7 +412,9 @@ func (s *Scope) use(now time.Time, c limit.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.dims {
-		d.used.add(now, d.limit.Rate.Window, part(d.limit.Unit, c))
+		if n := part(d.limit.Unit, c); n != 0 {
+			d.used.add(now, d.limit.Rate.Window, n)
+		}
 	}
 }
 
