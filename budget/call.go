@@ -36,22 +36,22 @@ type Call struct {
 	price   Price
 	cost    limit.Cost
 	who     Who
-	spend   spend             // of the tenant's day and month
-	holds   bool              // an attempt holds open
+	spend   *spend            // of the tenant's day and month
 	open    limit.Reservation // of the attempt; may be of any ledger, and so is not compared
 	charged limit.Cost        // what the ledger keeps of the call so far
 
 	// The attempt on the wire, or the last one.
 	sent       time.Time
-	number     uint64     // of all attempts of the budget
-	arrival    limit.Cost // what the provider charged it on arrival, as far as it was entered
-	marks      marks
+	number     uint64        // of all attempts of the budget
+	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
+	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
-	named      bool          // its header named a wait, and everybody waits for it
-	wait       time.Duration // that wait
-	noRequests bool          // its header left no request
-	heard      time.Time     // when its header came
+	heard      time.Duration // from then until its header came
+	wait       time.Duration // that its header named, if named is set
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
+	holds      bool          // an attempt holds open
+	named      bool          // its header named a wait, and everybody waits for it
+	noRequests bool          // its header left no request
 	busy       bool          // the server failed, or had no capacity
 }
 
@@ -72,7 +72,7 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	s := p.inner
 	c.path, c.scope, c.watch = p, s, w
 	if r != nil {
-		c.price = s.prices.Price(*r, s.Rule(time.Now(), r))
+		s.prices.price(&c.price, r, s.rules(r, time.Now))
 	}
 	c.cost = c.price.Cost()
 	c.cost.Requests = max(1, requests)
@@ -118,7 +118,7 @@ func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
 func (c *Call) Forecast(now time.Time) limit.Forecast {
 	c.cost = c.path.fit(c.cost, c.price.stated)
 	c.plan()
-	if b := c.path.budget.beside; b != nil && c.spend.paid {
+	if b := c.path.budget.beside; b != nil && c.spend != nil {
 		f := b.Forecast(c.asksBeside())
 		for c.cutSpend(f.Err) {
 			f = b.Forecast(c.asksBeside())
@@ -164,7 +164,7 @@ func (c *Call) asksBeside() limit.Ask {
 // before, and given back if it refuses.
 func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 	c.plan()
-	if b := c.path.budget.beside; b != nil && c.spend.paid {
+	if b := c.path.budget.beside; b != nil && c.spend != nil {
 		r, err := b.TryAdmit(c.asksBeside())
 		for c.cutSpend(err) {
 			r, err = b.TryAdmit(c.asksBeside())
@@ -179,7 +179,7 @@ func (c *Call) admit(ctx context.Context, now time.Time, first bool) error {
 		r, err = c.ask(ctx, first)
 	}
 	if err != nil {
-		c.spend.beside.Return()
+		c.spend.held().Return()
 		return err
 	}
 	c.take(r)
@@ -273,7 +273,7 @@ func (c *Call) Pass(now time.Time) {
 // refuses the attempt for its rate; [Call.Refuse] must follow.
 func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	s := c.scope
-	c.heard = now
+	c.heard = now.Sub(c.sent)
 	if c.named = i.Applies && i.NotBefore.OK; c.named {
 		c.wait = i.NotBefore.D
 		defer func() { // after what is learned, and also if the observer panics
@@ -299,7 +299,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 			own.Output = 0 // not produced yet
 		}
 	}
-	m := &c.marks
+	m := c.marks
 	if refused {
 		m = nil // no evidence
 	}
@@ -378,7 +378,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	more, again := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
 	if s != c.scope && c.named { // the header held the model; the body says whom else
-		d = max(d, c.wait-now.Sub(c.heard))
+		d = max(d, c.wait-(now.Sub(c.sent)-c.heard))
 		c.named = false
 	}
 	why := named(d)
@@ -393,7 +393,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	// An observer hears of it once the call has given back, since it may panic.
 	switch {
 	case again && c.named: // without the jitter of this call: the others have their own
-		defer c.watch.Paused(s.probe(now, max(c.wait-now.Sub(c.heard), more), why))
+		defer c.watch.Paused(s.probe(now, max(c.wait-(now.Sub(c.sent)-c.heard), more), why))
 	case again && d > 0:
 		defer c.watch.Paused(s.probe(now, d, why))
 	case d > 0 && (!c.named || more > c.wait):
@@ -403,7 +403,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.path.failed(now) // a probe that was refused
 	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, &c.marks)
+	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, c.marks)
 	if concerned == nil {
 		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
 			concerned = path.learned()
@@ -435,11 +435,11 @@ func (c *Call) End(e Ending) {
 	case c.Between():
 	case back == limit.Cost{}:
 		c.open.Keep()
-		c.spend.beside.Keep()
+		c.spend.held().Keep()
 		c.close(c.cost)
 	case back == c.cost:
 		c.open.Return()
-		c.spend.beside.Return()
+		c.spend.held().Return()
 		c.close(limit.Cost{})
 	default:
 		input, output := c.cost.Input-back.Input, c.cost.Output-back.Output
@@ -463,11 +463,12 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 	c.path.cleared(c.sent)
 	s := c.scope
-	price := c.price
+	price := &c.price
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
-		price = price.under(learned(price.rule, estimate.Charge(seen-1)))
+		p := c.price.under(learned(c.price.rule, estimate.Charge(seen-1)))
+		price = &p
 	}
-	input, output := price.Actual(r, price.rule)
+	input, output := price.actual(r, &price.rule)
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
@@ -475,6 +476,10 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 	s.doubt.ended(&c.price, r)
 	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
+	if r.Refusal == nil { // else Refuse may come yet
+		c.marks.free()
+		c.marks = nil
+	}
 	if input != c.cost.Input || output != c.cost.Output {
 		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	}
@@ -484,7 +489,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 // stays counted.
 func (c *Call) settle(input, output int64, spent limit.Spend) {
 	actual := limit.Cost{Requests: c.cost.Requests, Input: input, Output: output}
-	if c.spend.paid {
+	if c.spend != nil {
 		c.open.SettleSpent(actual, spent)
 		c.spend.beside.SettleSpent(actual, spent)
 	} else {
@@ -508,8 +513,7 @@ func (c *Call) arrives() limit.Cost {
 // arrive enters in the books of the laws what the provider has charged the call by
 // now, and marks its place in them.
 func (c *Call) arrive(now time.Time, own limit.Cost) {
-	c.marks.reset()
-	c.path.enter(now, minus(own, c.arrival), &c.marks)
+	c.marks = c.path.enter(now, minus(own, c.arrival), c.marks)
 	c.arrival = own
 }
 

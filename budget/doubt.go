@@ -89,7 +89,7 @@ func (d *doubt) sending(p *Price) predictions {
 func (d *doubt) ended(p *Price, r *usage.Result) {
 	rule := p.rule
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
-	input, output := p.Actual(r, rule)
+	input, output := p.actual(r, &rule)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := p.arrival()

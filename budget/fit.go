@@ -57,6 +57,9 @@ func (d *dimension) largest() int64 {
 
 // cut1 takes off c what is above most of unit u, but nothing of least.
 func cut1(c, least limit.Cost, u limit.Unit, most int64) limit.Cost {
+	if part(u, c) <= most {
+		return c
+	}
 	for _, n := range [...]struct {
 		have  *int64
 		least int64

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"sync"
 	"time"
 
 	"github.com/tripmeter/tripmeter/headers"
@@ -289,44 +290,55 @@ type mark struct {
 	m law.Mark
 }
 
-// marks are those of an attempt: mostly one of requests and one of tokens. Room for three
-// was half of what a call took from the heap.
-type marks struct {
-	few  [2]mark
-	more []mark
-	n    int
-}
+// marks are those of an attempt, one of each limit whose law is learned. The nil marks
+// have none.
+type marks struct{ all []mark }
 
-func (m *marks) add(d *dimension, l law.Mark) {
-	if m.n < len(m.few) {
-		m.few[m.n] = mark{d, l}
+// usedMarks are used again: two were half of what a call took from the heap.
+var usedMarks = sync.Pool{New: func() any { return new(marks) }}
+
+// add is the mark of d, to be written.
+func (m *marks) add(d *dimension) *law.Mark {
+	if n := len(m.all); n < cap(m.all) {
+		m.all = m.all[:n+1]
 	} else {
-		m.more = append(m.more[:m.n-len(m.few)], mark{d, l})
+		m.all = append(m.all, mark{})
 	}
-	m.n++
+	k := &m.all[len(m.all)-1]
+	k.d = d
+	return &k.m
 }
 
-func (m *marks) reset() { m.n = 0 }
-
-func (m *marks) at(i int) *mark {
-	if i < len(m.few) {
-		return &m.few[i]
+// free lets go of the limits, and of the marks for another attempt. m may be nil.
+func (m *marks) free() {
+	if m == nil {
+		return
 	}
-	return &m.more[i-len(m.few)]
+	for i := range m.all {
+		m.all[i].d = nil
+	}
+	m.all = m.all[:0]
+	usedMarks.Put(m)
 }
 
 func (m *marks) of(d *dimension) *law.Mark {
-	for i := range m.n {
-		if k := m.at(i); k.d == d {
+	if m == nil {
+		return nil
+	}
+	for i := range m.all {
+		if k := &m.all[i]; k.d == d {
 			return &k.m
 		}
 	}
 	return nil
 }
 
-// enter enters in the books of the laws what the provider charges at now, and
-// marks the call's place in them.
-func (p *Path) enter(now time.Time, c limit.Cost, m *marks) {
+// enter enters in the books of the laws what the provider charges at now, and returns
+// the call's place in them. It writes to m, if that is not nil.
+func (p *Path) enter(now time.Time, c limit.Cost, m *marks) *marks {
+	if m != nil {
+		m.all = m.all[:0]
+	}
 	for _, s := range p.scopes {
 		if !s.some.Load() {
 			continue
@@ -334,11 +346,15 @@ func (p *Path) enter(now time.Time, c limit.Cost, m *marks) {
 		s.mu.Lock()
 		for _, d := range s.dims {
 			if d.law.learner != nil {
-				m.add(d, d.law.learner.Charged(now, part(d.limit.Unit, c)))
+				if m == nil {
+					m = usedMarks.Get().(*marks)
+				}
+				d.law.learner.Enter(m.add(d), now, part(d.limit.Unit, c))
 			}
 		}
 		s.mu.Unlock()
 	}
+	return m
 }
 
 // correct corrects what was entered at sent: what comes back counts from then, what

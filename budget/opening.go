@@ -205,9 +205,14 @@ func (s *Scope) tallies(now time.Time, c limit.Cost) {
 	if s.tally == nil {
 		s.tally = new(tally)
 	}
-	s.tally.requests.add(now, guessWindow, c.Requests)
-	s.tally.input.add(now, guessWindow, c.Input)
-	s.tally.output.add(now, guessWindow, c.Output)
+	for _, one := range [...]struct {
+		r *recent
+		n int64
+	}{{&s.tally.requests, c.Requests}, {&s.tally.input, c.Input}, {&s.tally.output, c.Output}} {
+		if one.n != 0 {
+			one.r.add(now, guessWindow, one.n)
+		}
+	}
 }
 
 // guess teaches the inner scope a limit from a refusal of that kind, if none of the

@@ -17,9 +17,8 @@ type Prices struct {
 // A Price is what a call is charged on arrival, in tokens. The zero Price is that
 // of a call without a body.
 type Price struct {
-	model         string
 	prompt        bool            // there is a body
-	learns        estimate.Prompt // what the usage teaches when it comes
+	learns        estimate.Prompt // the model, and what the usage teaches when it comes
 	input, output int64           // under the charge rule
 	stated        limit.Cost      // the part that the request itself states
 	reserve       int64           // output under a rule that reserves the cap
@@ -31,9 +30,15 @@ type Price struct {
 }
 
 // Price prices a request under a rule.
-func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
-	out := Price{model: r.Model, prompt: true, rule: rule, learns: r.Prompt()}
-	r = p.prompts.Correct(r)
+func (p *Prices) Price(r estimate.Request, rule estimate.Rule) (out Price) {
+	p.price(&out, &r, rule)
+	return out
+}
+
+// price is Price that writes into the place of the result.
+func (p *Prices) price(out *Price, of *estimate.Request, rule estimate.Rule) {
+	*out = Price{prompt: true, rule: rule, learns: of.Prompt()}
+	r := p.prompts.Correct(*of)
 	learned := p.answers.Learned(r.Model)
 	price := rule.Price(r, learned)
 	out.input, out.output, out.reserve, out.likely = price.Input, price.Output, price.Output, price.Output
@@ -54,7 +59,6 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) Price {
 		// refused that could have been served within their minute.
 		out.likely = min(out.likely, 1)
 	}
-	return out
 }
 
 // under is p under another rule for its charge, as headers show it. What the call
@@ -88,6 +92,11 @@ const bytesPerToken = 6
 // r.Complete decides whether the answer is whole. The end of the connection is no
 // proof: a proxy ends a stream politely when its own connection was cut.
 func (p Price) Actual(r *usage.Result, rule estimate.Rule) (input, output int64) {
+	return p.actual(r, &rule)
+}
+
+// actual is Actual without a copy of p.
+func (p *Price) actual(r *usage.Result, rule *estimate.Rule) (input, output int64) {
 	if r.NoTokens { // seconds, images, searches: the provider says what it counts
 		return 0, 0
 	}
@@ -130,13 +139,13 @@ func known(c usage.Count) int64 {
 
 // learn takes in the usage of an answer.
 func (p *Prices) learn(c *Price, r *usage.Result) {
-	if !r.Found || c.model == "" {
+	if !r.Found || c.learns.Model == "" {
 		return
 	}
 	if r.Input.OK {
 		p.prompts.Observe(c.learns, r.Input.N)
 	}
 	if r.Output.OK && r.Complete {
-		p.answers.Observe(c.model, r.Output.N)
+		p.answers.Observe(c.learns.Model, r.Output.N)
 	}
 }

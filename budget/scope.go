@@ -106,6 +106,11 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 //   - what recorded traffic shows of the endpoint and the model: [profile.DebitFor]
 //   - the profile's
 func (s *Scope) Rule(now time.Time, r *estimate.Request) estimate.Rule {
+	return s.rules(r, func() time.Time { return now })
+}
+
+// rules is Rule, which asks for the time only where the rule depends on it.
+func (s *Scope) rules(r *estimate.Request, now func() time.Time) estimate.Rule {
 	rule := s.profile.Rule
 	if len(s.profile.Factors) > 0 { // few have any: the others need not be copied as a whole
 		rule = s.profile.RuleFor(r.Model)
@@ -114,7 +119,7 @@ func (s *Scope) Rule(now time.Time, r *estimate.Request) estimate.Rule {
 		return learned(rule, estimate.Charge(c-1))
 	}
 	if s.records {
-		if d, ok := profile.DebitFor(s.profile.Name, r.Kind, r.Model, r.Stream, dated(now, s.profile)); ok {
+		if d, ok := profile.DebitFor(s.profile.Name, r.Kind, r.Model, r.Stream, dated(now(), s.profile)); ok {
 			return d.Rule(rule, r.Traits&estimate.WithTools != 0)
 		}
 	}
@@ -415,7 +420,9 @@ func (s *Scope) use(now time.Time, c limit.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.dims {
-		d.used.add(now, d.limit.Rate.Window, part(d.limit.Unit, c))
+		if n := part(d.limit.Unit, c); n != 0 {
+			d.used.add(now, d.limit.Rate.Window, n)
+		}
 	}
 }
 

@@ -8,10 +8,9 @@ import (
 	"github.com/tripmeter/tripmeter/usage"
 )
 
-// A spend is what a call takes of its tenant's day and month. The zero spend is that
-// of a call whose tenant has no allowances.
+// A spend is what a call takes of its tenant's day and month. It is nil for a call
+// whose tenant has no allowances.
 type spend struct {
-	paid   bool // the tenant has some
 	price  ModelPrice
 	tokens limit.Cost        // what it is asked for
 	stated limit.Cost        // of that, what the request itself states
@@ -25,12 +24,12 @@ func (c *Call) plan() {
 	}
 	t := c.path.budget.payer(c.who.Tenant)
 	if t == nil {
-		c.spend = spend{}
+		c.spend = nil
 		return
 	}
 	p := &c.price
-	c.spend = spend{
-		paid: true, price: t.priceOf(p.model),
+	c.spend = &spend{
+		price:  t.priceOf(p.learns.Model),
 		tokens: limit.Cost{Input: p.input, Output: max(p.output, p.reserve)},
 		stated: limit.Cost{Input: p.stated.Input, Output: p.reserveStated},
 	}
@@ -38,7 +37,7 @@ func (c *Call) plan() {
 
 // asked is what the call asks of the allowances.
 func (s *spend) asked() limit.Spend {
-	if !s.paid {
+	if s == nil {
 		return limit.Spend{}
 	}
 	return s.spends(s.tokens.Input, 0, s.tokens.Output)
@@ -46,6 +45,9 @@ func (s *spend) asked() limit.Spend {
 
 // spends is what tokens cost the tenant.
 func (s *spend) spends(input, cached, output int64) limit.Spend {
+	if s == nil {
+		return limit.Spend{}
+	}
 	return limit.Spend{Tokens: addSat(input, output), Money: s.price.cost(input, cached, output)}
 }
 
@@ -53,8 +55,8 @@ func (s *spend) spends(input, cached, output int64) limit.Spend {
 // may be asked for again. Only what the request itself states can be too much. A day
 // or a month that has nothing left refuses also a guess.
 func (c *Call) cutSpend(err error) bool {
-	s := &c.spend
-	if err == nil || !s.paid {
+	s := c.spend
+	if err == nil || s == nil {
 		return false // before e, which is on the heap
 	}
 	var e *limit.Error
@@ -71,10 +73,18 @@ func (c *Call) cutSpend(err error) bool {
 	return s.tokens != before
 }
 
+// held is what is taken in the limiter beside a foreign ledger.
+func (s *spend) held() limit.Reservation {
+	if s == nil {
+		return limit.Reservation{}
+	}
+	return s.beside
+}
+
 // used is what an answer says that the call has used, whatever the provider charges
 // against its limits. A count that is not known is as it was charged.
 func (s *spend) used(r *usage.Result, input, output int64) limit.Spend {
-	if !s.paid {
+	if s == nil {
 		return limit.Spend{}
 	}
 	u := used(r)

@@ -108,6 +108,10 @@ func unread(t string, size int64) Request {
 
 // mediaType is the type in a Content-Type field, without its parameters.
 func mediaType(contentType string) string {
+	switch contentType { // most are one of these
+	case "application/json", "application/octet-stream":
+		return contentType
+	}
 	t, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(t))
 }

@@ -78,6 +78,13 @@ const (
 	// A line that a round moves by less than this, in tokens and as a factor, is there.
 	settledOffset, settledFactor = 1e-4, 1e-7
 
+	// Once there are as many answers as are remembered, one that the line foretold
+	// within this much of what is expected, in the place of another such, waits for
+	// the next fit: every refit answers there is one. A fit for each was a tenth of a
+	// round trip.
+	foretold = 1.0
+	refit    = 16
+
 	maxTokens = 1 << 40 // larger numbers are not prompts
 )
 
@@ -87,6 +94,7 @@ type calibration struct {
 	n, next        int
 	offset, factor float64 // factor 0: not known yet
 	largest        float64 // estimate among the pairs
+	settled        bool    // offset and factor are those of the last fit, not a step towards them
 }
 
 // A pair is one answer, in tokens.
@@ -105,7 +113,9 @@ func (c *Calibrator) Observe(p Prompt, charged int64) {
 	if m == nil {
 		return
 	}
-	m.pairs[m.next] = pair{float64(p.Tokens), float64(charged)}
+	seen, full := pair{float64(p.Tokens), float64(charged)}, m.n == windowSize
+	old := m.pairs[m.next]
+	m.pairs[m.next] = seen
 	m.next = (m.next + 1) % windowSize
 	m.n = min(m.n+1, windowSize)
 	if m.n < firstPairs {
@@ -114,11 +124,17 @@ func (c *Calibrator) Observe(p Prompt, charged int64) {
 	if m.factor == 0 {
 		m.factor = 1
 	}
-	m.largest = 0
-	for _, p := range m.pairs[:m.n] {
-		m.largest = max(m.largest, p.estimated)
+	if m.largest = max(m.largest, seen.estimated); m.n == firstPairs || full && old.estimated == m.largest {
+		m.largest = 0
+		for _, p := range m.pairs[:m.n] {
+			m.largest = max(m.largest, p.estimated)
+		}
+	}
+	if full && m.settled && m.next%refit != 0 && math.Abs(seen.miss(m.offset, m.factor)) < foretold && math.Abs(old.miss(m.offset, m.factor)) < foretold {
+		return
 	}
 	offset, factor := m.fit()
+	m.settled = math.Abs(offset-m.offset) <= offsetStep && math.Abs(factor-m.factor) <= factorStep
 	m.offset += min(max(offset-m.offset, -offsetStep), offsetStep)
 	m.factor += min(max(factor-m.factor, -factorStep), factorStep)
 }

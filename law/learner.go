@@ -314,12 +314,17 @@ func (l *Learner) Rule(now time.Time, changed bool) {
 
 // Charged enters units of a call that leaves at an instant, and returns what the
 // books hold with it.
-func (l *Learner) Charged(at time.Time, units int64) Mark {
+func (l *Learner) Charged(at time.Time, units int64) (m Mark) {
+	l.Enter(&m, at, units)
+	return m
+}
+
+// Enter is Charged that writes into a Mark of the caller's, as one is large.
+func (l *Learner) Enter(m *Mark, at time.Time, units int64) {
 	l.start(at)
 	l.charge(at, at, units)
-	m := l.Mark(at)
+	l.mark(m, at)
 	m.own = max(0, units)
-	return m
 }
 
 // Corrected corrects at an instant what was charged to a call that left at sent.
@@ -336,8 +341,10 @@ func (l *Learner) Corrected(sent, now time.Time, units int64) {
 // charge enters units that count from at on, as is known from now on.
 func (l *Learner) charge(at, now time.Time, units int64) {
 	l.spent += units
-	for i := range l.windows {
-		l.enter(i, at, units)
+	if l.n > 0 { // else no books are open
+		for i := range l.windows {
+			l.enter(i, at, units)
+		}
 	}
 	l.recent[l.charges%len(l.recent)] = charged{at, l.spent}
 	l.charges++
@@ -345,9 +352,17 @@ func (l *Learner) charge(at, now time.Time, units int64) {
 }
 
 // Mark returns what the books hold at an instant.
-func (l *Learner) Mark(at time.Time) Mark {
+func (l *Learner) Mark(at time.Time) (m Mark) {
 	l.start(at)
-	m := Mark{at: at, n: l.n, epoch: l.epoch, spent: l.spent}
+	l.mark(&m, at)
+	return m
+}
+
+func (l *Learner) mark(m *Mark, at time.Time) {
+	*m = Mark{at: at, n: l.n, epoch: l.epoch, spent: l.spent}
+	if l.n == 0 {
+		return
+	}
 	for i, w := range l.windows {
 		if w == nil {
 			continue
@@ -357,7 +372,6 @@ func (l *Learner) Mark(at time.Time) Mark {
 		m.used[i] = l.n - w.Credit()
 		m.edge[i], m.fresh[i] = l.edge[i], l.fresh[i]
 	}
-	return m
 }
 
 // roll follows the edges of a window.

@@ -200,12 +200,12 @@ func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
 	if s.busy.trail == nil {
 		return false
 	}
-	now := l.catchUp()
 	for i := range s.limits {
 		b := &s.limits[i]
 		if b.more == nil || !b.more.guarded || b.more.guard.open {
 			continue
 		}
+		now := l.catchUp()
 		burst := b.more.guard.pace.burst
 		b.more.guard.Passed(time.Duration(now), time.Duration(e.mark.at))
 		if b.more.guard.pace.burst != burst {

@@ -23,12 +23,14 @@ import (
 type call struct {
 	context.Context // the request's
 	trace           *Trace
-	followRule      bool          // Options.FollowRule
 	req             *http.Request // the caller's
 	out             http.Request  // the copy that is sent
 	books           budget.Call   // what it holds in the ledger
 	ahead           *ahead        // of the request's body; nil if none was read ahead
+	followRule      bool          // Options.FollowRule
 	creates         bool          // another arrival makes another lasting thing
+	asked           bool          // the header of the last answer asks for another attempt, whatever the status
+	read            bool          // the retry layer has read the last answer's body
 
 	// The attempt on the wire, or the last one.
 	attempts int
@@ -36,8 +38,6 @@ type call struct {
 	wire     wire
 	sent     time.Time
 	order    retry.Order // what the header of its response says
-	asked    bool        // that header asks for another attempt, whatever the status
-	read     bool        // the retry layer has read its body
 
 	// What the header says of the body. Kept, as the caller may change the header.
 	contentType, contentEncoding string

@@ -26,7 +26,7 @@ type prompt struct {
 	read   bool   // the whole body: head, or what copies gives if that is nil
 	head   []byte
 	coding string // of its bytes; "" is plain
-	media  string // the type of Content-Type, without parameters, in lower case
+	typed  string // Content-Type
 	opaque bool   // no type says what it is, and it may be in memory
 }
 
@@ -40,6 +40,16 @@ func (p *prompt) text() []byte {
 		b, _ = unpack(p.coding, b)
 	}
 	return b
+}
+
+// media is the type of Content-Type, without parameters, in lower case.
+func (p *prompt) media() string {
+	switch p.typed { // most are one of these
+	case "application/json", "application/octet-stream":
+		return p.typed
+	}
+	t, _, _ := strings.Cut(p.typed, ";")
+	return strings.ToLower(strings.TrimSpace(t)) // allocates for capitals and nothing else
 }
 
 // inMemory is what a body in memory holds.
@@ -67,8 +77,7 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 		size = -1
 	}
 	contentType, coding := field(req.Header, "Content-Type"), field(req.Header, "Content-Encoding")
-	p.media, _, _ = strings.Cut(contentType, ";")
-	p.media = strings.ToLower(strings.TrimSpace(p.media)) // allocates for capitals and nothing else
+	p.typed = contentType
 	isPacked := !packed.Plain(coding)
 	o := estimate.Options{Path: req.URL.Path, Counter: counter}
 	readable := estimate.Readable(contentType) && (!isPacked || packed.Known(coding))
@@ -76,7 +85,7 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 	if readable && req.GetBody != nil {
 		again = copies(req.Body)
 	}
-	p.opaque = !readable && !isPacked && req.GetBody != nil && p.media == "application/octet-stream" && size <= estimate.MaxBody
+	p.opaque = !readable && !isPacked && req.GetBody != nil && size <= estimate.MaxBody && p.media() == "application/octet-stream"
 	switch {
 	case again != nil && size <= estimate.MaxBody:
 		if p.read = true; isPacked {
@@ -179,7 +188,7 @@ func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64
 	if e.Does == profile.Unlisted && p.opaque { // some clients name no better type for JSON
 		if again := copies(p.body); again != nil {
 			if text := inMemory(p.body); isObject(text) {
-				p.Request, p.media, p.read, p.head = estimate.Inspect(text, estimate.Options{}), "application/json", true, text
+				p.Request, p.typed, p.read, p.head = estimate.Inspect(text, estimate.Options{}), "application/json", true, text
 			}
 		}
 	}
@@ -201,12 +210,13 @@ func (p *prompt) prompts() bool {
 		text = p.text()
 		object = isObject(text)
 	}
-	switch json := p.media == "" || strings.HasSuffix(p.media, "json"); {
+	media := p.media()
+	switch json := media == "" || strings.HasSuffix(media, "json"); {
 	case object && isGraphQL(text):
 		return false
 	case object:
 		return r.Understood || r.Kind != "unknown"
-	case p.media == "application/x-ndjson", !json: // a file of requests, a form, a text, a sound
+	case media == "application/x-ndjson", !json: // a file of requests, a form, a text, a sound
 		return false
 	}
 	return true // JSON that was not read, or that is none

@@ -86,9 +86,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // roundTrip is RoundTrip for the tenant of a scope. If that is empty, the request
 // names its tenant.
 func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response, error) {
-	body := req.Body
+	body, ahead := req.Body, (*ahead)(nil)
 	defer func() { // on every way out before it is sent, also by a panic of a hook
 		if body != nil {
+			ahead.release()
 			body.Close()
 		}
 	}()
@@ -100,12 +101,7 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 		return t.base.RoundTrip(req)
 	}
 	seen, err := inspect(req, t.o.MaxBody, t.o.Counter)
-	body = seen.body
-	defer func() {
-		if body != nil { // it was not sent
-			seen.ahead.release()
-		}
-	}()
+	body, ahead = seen.body, seen.ahead
 	if err != nil {
 		return nil, err
 	}

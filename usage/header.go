@@ -27,6 +27,9 @@ var headerFields = [...]struct {
 // Of several lines the larger count counts; an impossible one makes all of the
 // header unknown. It does not alter or keep h.
 func FromHeader(h http.Header) Counts {
+	if len(h) <= len(headerFields) && !mayState(h) { // one look at each is less work
+		return Counts{}
+	}
 	var t tally
 	for _, f := range headerFields {
 		for _, line := range h[f.name] {
@@ -43,6 +46,18 @@ func FromHeader(h http.Header) Counts {
 		return Counts{}
 	}
 	return t.normal()
+}
+
+// mayState reports whether a field of h may be one of headerFields.
+func mayState(h http.Header) bool {
+	for name := range h {
+		switch {
+		case len(name) < len("X-Prompt-Tokens"):
+		case name[0] == 'F', name[0] == 'X' && (name[2] == 'A' || name[2] == 'P' || name[2] == 'G'):
+			return true
+		}
+	}
+	return false
 }
 
 // WithHeader returns r with the counts of its header where the body states none.
