@@ -63,8 +63,8 @@ func TestPlayAtLittleLoad(t *testing.T) {
 	}
 }
 
-// The more calls come, the more callers go with one: the server never has more to do
-// than it can, as long as what is left for each caller is less than a call.
+// The more calls come, the more callers go with one. So the server never has more
+// to do than it can, as long as a caller costs it less work than a call.
 func TestPlayCombinesUnderLoad(t *testing.T) {
 	last := 0.0
 	for _, rate := range []float64{1000, 10_000, 50_000, 200_000} {

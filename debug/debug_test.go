@@ -64,7 +64,7 @@ func TestOnlyThisMachineMayLookByDefault(t *testing.T) {
 func TestAuthorizeDecidesInstead(t *testing.T) {
 	h := Handler(meter.New(meter.Options{}), Options{Authorize: func(r *http.Request) bool { return r.Header.Get("X-Team") == "us" }})
 	if w := get(h, "GET", "/", "127.0.0.1:1", "localhost", nil); w.Code != 403 {
-		t.Errorf("nobody's request: %d", w.Code)
+		t.Errorf("a request without X-Team: status %d, want 403", w.Code)
 	}
 	if w := get(h, "GET", "/", "192.0.2.1:1", "x.example", http.Header{"X-Team": {"us"}}); w.Code != 200 {
 		t.Errorf("ours: %d", w.Code)
@@ -83,8 +83,8 @@ func TestThePageOnlyReads(t *testing.T) {
 	}
 }
 
-// A tenant's name is shown as text, whatever it is, and a fresh nonce names the
-// page's own script.
+// Any tenant's name is shown as text, and a fresh nonce names the page's own
+// script.
 func TestNamesCannotBecomeMarkup(t *testing.T) {
 	const evil = `<script>alert(1)</script><img src=x onerror=y>'"`
 	m := meter.New(meter.Options{Tenant: func(*http.Request) string { return evil }})

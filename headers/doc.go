@@ -40,10 +40,18 @@
 //
 // # What is refused
 //
-// Refused means unknown, and counted in Info.Unread: signs before a wait,
-// exponents, separators in numbers, counts of more than fifteen digits, "None",
-// a Retry-After in words, structured fields with more than one reading. Limits
-// of -1, and limits of 0 on anything but a 429, are placeholders and unknown.
+// Refused means unknown, and counted in Info.Unread:
+//
+//   - signs before a wait
+//   - exponents
+//   - separators in numbers
+//   - counts of more than fifteen digits
+//   - "None"
+//   - a Retry-After in words
+//   - structured fields with more than one reading
+//
+// Limits of -1, and limits of 0 on anything but a 429, are placeholders and
+// unknown.
 //
 // A value that names no dimension counts requests and never tokens. A policy
 // that comes without a state says nothing about the request and feeds nothing.

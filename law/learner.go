@@ -46,8 +46,8 @@ type Options struct {
 	// Before: what remains is read before the call's own debit.
 	Before bool
 
-	// Guessed: nobody knows yet by which rule calls are charged. A rule that charges
-	// too much makes a window look as if it rose. See [Learner.Rule].
+	// Guessed: nobody knows yet by which rule calls are charged. A rule that
+	// charges too much makes a window seem to rise. See [Learner.Rule].
 	Guessed bool
 }
 

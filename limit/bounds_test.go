@@ -159,8 +159,8 @@ func TestLimiterAtTheBounds(t *testing.T) {
 	})
 }
 
-// A wait that is longer than can be told is told as the longest. A wait of
-// nothing would bid whoever comes back after it to spin.
+// The longest Duration stands for a wait that no Duration can hold. A wait of zero
+// would make a caller ask again in a loop.
 func TestWaitBeyondTelling(t *testing.T) {
 	l := mustNew(t, Options{Limits: []Limit{{Name: "x", Rate: Rate{1, MaxWindow}, Burst: 1000}}}) // one a year
 	if !l.Allow(Cost{Requests: 1000}) {
@@ -179,7 +179,7 @@ func TestWaitBeyondTelling(t *testing.T) {
 	}
 }
 
-// The line holds its sums at the largest costs, whatever its length.
+// The line holds its sums at the largest costs, however long it is.
 func TestLineSumAtTheBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{{Name: "x", Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: MaxUnits, Empty: true}}})
@@ -254,10 +254,10 @@ func TestThirtyDaysOfPolling(t *testing.T) {
 	}
 }
 
-// The same by steady demand: one unit is taken at each named instant, for a
-// month. The k-th goes at exactly ceil(k*W/N), and never a nanosecond before.
-// With a burst of 1, where a full bucket has no room for the part of a
-// nanosecond that a unit ends in, it goes at exactly k*ceil(W/N).
+// The same by steady demand: one unit is taken at each named instant, for a month.
+// The k-th goes at exactly ceil(k*W/N), and never a nanosecond before. With a burst
+// of 1 a full bucket has no room for the part of a nanosecond that a unit ends in.
+// There the k-th goes at exactly k*ceil(W/N).
 func TestNamedInstantsForAMonth(t *testing.T) {
 	for _, r := range []Rate{PerMinute(7), PerDay(7_919), {119, 13 * time.Minute}} {
 		for _, burst := range []int64{1, 2} {

@@ -97,7 +97,7 @@ func TestRefundShortensTheWait(t *testing.T) {
 	})
 }
 
-// A hundred waits cancelled after 1 ms leave the next wait what it was.
+// A hundred waits cancelled after 1 ms do not change the next wait.
 func TestCancelledWaitsCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, limit.Options{Limits: []limit.Limit{{Rate: limit.Rate{N: 10, Window: 10 * time.Hour}, Burst: 1, Empty: true}}})

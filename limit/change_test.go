@@ -29,8 +29,8 @@ func TestRaisedRateRetimesTheLine(t *testing.T) {
 	})
 }
 
-// A change of rate re-times whoever waits; a default burst follows the
-// rate, one set by hand is what is set with it.
+// A change of rate re-times all who wait. A default burst follows the rate; an
+// explicit burst is that of the new Limit.
 //
 // Report: golang/go#23575
 func TestDefaultBurstFollowsTheRate(t *testing.T) {
@@ -78,10 +78,10 @@ func TestDefaultBurstFollowsTheRate(t *testing.T) {
 	})
 }
 
-// The rate is cut from 950,000 to 100 a minute and a cost of 200,000
-// waits or comes. With a default burst capacity follows the rate, and the cost
-// is refused as what it is; with one set by hand the wait of 33 hours is
-// reported and bounded by the longest wait.
+// The rate is cut from 950,000 to 100 a minute and a cost of 200,000 waits or
+// comes. With a default burst the capacity follows the rate, and the cost is
+// refused as too large. With an explicit burst the wait of 33 hours is reported,
+// and bounded by the longest wait.
 //
 // Report: 54yyyu/zotero-mcp#548, #549
 func TestRateCutToAlmostNothing(t *testing.T) {

@@ -43,9 +43,9 @@ func TestOldStampsNeverEarn(t *testing.T) {
 	}
 }
 
-// A thousand goroutines spin on the limiter. What was granted is at most the
-// burst and what the rate earned between the first look and the last: no
-// credit comes from stamps that cross.
+// A thousand goroutines spin on the limiter. They are granted at most the burst and
+// what the rate earned between the first look and the last: no credit comes from
+// stamps that cross.
 func TestNoCreditComesFromStampsThatCross(t *testing.T) {
 	const rate, burst = 100_000, 100
 	l := tokenLimiter(t, limit.PerSecond(rate), burst, false)

@@ -155,8 +155,8 @@ func TestHog(t *testing.T) {
 	})
 }
 
-// The last of a set of calls goes at the same instant whether they are of three
-// tenants, of which one has ten calls of twelve, or all of one. Only the order
+// The last of a set of calls goes at the same instant in two cases: all are of one
+// tenant, or of three, of which one has ten calls of twelve. Only the order
 // differs: in the fair one, the few calls of the others wait for seconds.
 func TestFairLineEndsWithFIFO(t *testing.T) {
 	end := func(t *testing.T, name func(i int) string) (last, light time.Duration) {
@@ -205,7 +205,7 @@ func TestFairLineEndsWithFIFO(t *testing.T) {
 	}
 }
 
-// Tenants that do not ask, are stopped by a limit of their own, or are paused,
+// Some tenants do not ask, are stopped by a limit of their own, or are paused. They
 // leave all to the others, and earn nothing by it.
 func TestTenantsThatAreStopped(t *testing.T) {
 	for _, c := range []struct {
@@ -263,7 +263,7 @@ func TestOneBehindAThousand(t *testing.T) {
 }
 
 // Batch calls get a tenth of a limit that interactive calls could use up, and all
-// that these leave; whatever was reserved for them.
+// that these leave. The amounts that were reserved do not matter.
 func TestBatchFloor(t *testing.T) {
 	for _, over := range [][]int64{{1, 1}, {10, 1}, {1, 10}, {7, 7}} {
 		for _, tenants := range [][]string{{"", ""}, {"a", "b"}, {"a", "a"}} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// For any tool call, not only HTTP: one line, whatever it returns.
+// For any tool call, not only HTTP: one line of code, for any type of result.
 func TestAnyFunctionCanBeLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, limit.Options{Limits: []limit.Limit{{Rate: limit.PerSecond(1), Burst: 1}}})
@@ -27,8 +27,8 @@ func TestAnyFunctionCanBeLimited(t *testing.T) {
 	})
 }
 
-// Applied to a function by a declaration; whatever the function returns, and a
-// refusal reaches the caller without the function being run.
+// Wrap is applied to a function by a declaration, for any type of result. A refusal
+// reaches the caller without the function being run.
 func TestWrappedFunctionIsNotRunWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, limit.Options{Limits: []limit.Limit{{Rate: limit.PerSecond(1), Burst: 1}}, MaxWait: time.Second, MaxInFlight: 9})

@@ -256,10 +256,11 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	x := m.more
 	left := r.remaining - r.margin - r.charged + r.returned
 	if g := &x.guard; x.guarded {
-		// The count that leaves out what may be in the reading already is too high by all
-		// that went at the same time and is not in it. So it may lower what was shown, and
-		// only the sure one may raise it: a crowd's first answers, which name what each
-		// call left, would else let a second crowd go.
+		// left does not subtract r.near, which may be in the reading already. So it
+		// is too high by all that went at the same time and is not in the reading.
+		// It may lower the units shown, and only sure may raise them. Otherwise a
+		// crowd's first answers, which name what each call left, would let a second
+		// crowd go.
 		units, sure := left, left-r.near
 		if g.known {
 			units = min(units, g.shown)

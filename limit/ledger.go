@@ -164,8 +164,8 @@ type Pause struct {
 	// in errors and snapshots, and must hold no secret.
 	By, Why string
 
-	// Scope is the name of the scope that is held, for those who are told of a pause.
-	// A ledger does not read it.
+	// Scope is the name of the scope that is held, for code that is notified of a
+	// pause. A ledger does not read it.
 	Scope string
 }
 

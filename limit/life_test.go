@@ -13,15 +13,15 @@ import (
 	"weak"
 )
 
-// A life is one reservation from the first ask to the last end. Thousands live
-// at once here, in goroutines of their own, and nobody predicts them: the test
-// only keeps the books. Whatever happened, in every limit, exactly,
+// A life is one reservation from the first ask to the last end. Thousands live at
+// once here, in goroutines of their own, and nobody predicts them: the test only
+// keeps the books. After any history this holds exactly, in every limit:
 //
 //	credit - debt + outstanding + spent = earned
 //
-// earned is what the rates brought since the start (the limits start empty and
-// are large enough never to overflow), outstanding is what open reservations
-// hold, spent what ended ones cost.
+// earned is what the rates brought since the start: the limits start empty and are
+// large enough never to overflow. outstanding is what open reservations hold, and
+// spent what ended ones cost.
 type books struct {
 	mu          sync.Mutex
 	outstanding Cost

@@ -153,9 +153,9 @@ func New(o Options) (*Limiter, error) {
 //
 // A name of a scope that cannot be is a [*ConfigError].
 //
-// A deadline refuses a call only if it could not go in time at the Likely cost of
-// all that is open and waits before it. Otherwise it waits until the deadline. Where a turn and a deadline fall on the same
-// instant, the turn wins.
+// A deadline refuses only a call that could not go in time at the Likely cost of
+// all open and all earlier waiting calls. Any other call waits until the deadline.
+// Where a turn and a deadline fall on the same instant, the turn wins.
 func (l *Limiter) Admit(ctx context.Context, a Ask) (Reservation, error) {
 	return l.acquire(ctx, &a, true)
 }

@@ -49,8 +49,8 @@ type flowKey struct {
 //
 //	tag = start + served / weight
 //
-// counted in 2^-40 units, rounded down once, so that equal shares have equal
-// tags, whatever their weights, and no error adds up.
+// counted in 2^-40 units, rounded down once. So equal shares have equal tags at any
+// weights, and no error adds up.
 type flow struct {
 	flowKey
 	start  wide
@@ -108,8 +108,8 @@ func (f *flow) restart(l *Limiter, tag wide) {
 }
 
 // A lane is the waiting calls of one tenant and class that take from the same
-// scopes and need the same units, first come first served. It stands in the line
-// of one thing that its head lacks.
+// scopes and need the same units. They go first come, first served. The lane stands
+// in the line of one thing that its head lacks.
 type lane struct {
 	laneKey
 	path []*scope // outermost first, without the root
@@ -196,7 +196,7 @@ func (q *line) first() *lane {
 }
 
 // lift is the tag at which a flow that comes, or comes back, begins: the present
-// virtual time. It is that of the first who waits, who is being served.
+// virtual time. It is that of the first flow that waits, which is being served.
 func (q *line) lift(c Class) wide {
 	t := &q.class[c]
 	v := t.v
@@ -330,7 +330,7 @@ func (q *line) sweep(l *Limiter) {
 }
 
 // passed reports whether f waits for nothing and the virtual time has passed it:
-// it is as if it had never been.
+// then dropping f changes nothing.
 func (q *line) passed(f *flow) bool { return f.pos < 0 && f.tag.less(q.class[f.class].v) }
 
 // enter puts k in q.

@@ -237,7 +237,7 @@ func TestTurnMeetsDeadline(t *testing.T) {
 	}
 }
 
-// Whatever moves the turn of the head moves it at once.
+// Every event that moves the turn of the head moves it at once.
 func TestHeadIsTimedAnew(t *testing.T) {
 	tokens := Limit{Name: "tokens", Unit: Tokens, Rate: PerSecond(10), Burst: 100}
 	for _, c := range []struct {

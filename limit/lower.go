@@ -142,8 +142,8 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	return fell
 }
 
-// near is what was charged in s so near to the mark of e that its reading may have
-// it or not, without what e was charged itself, in units.
+// near is the charge in s, in units, so near to the mark of e that the reading of e
+// may include it or not. The charge of e itself is left out.
 func (l *Limiter) near(e *entry, s *scope, then sums, u Unit) int64 {
 	if s.busy.trail == nil {
 		return 0 // not kept: no guard, and no window
@@ -232,12 +232,12 @@ func (s sums) used(u Unit) int64 {
 // sent, or that at which its answer came. Some providers look when they admit a
 // call and some when they answer, and nothing else says which. Of two answers in a
 // row the second balance follows from the first, what was charged between, and the
-// refill, or none in a window. A pair votes for the instant that foretells it to half
-// a second of the refill, if the other is four times as far off. What was charged so
-// near to a reading that it may be in it or not is no miss. As much is allowed again
-// for what came back then. In a window that decides there is no refill to tell the
-// two apart, and chance speaks too often. There [Limit.ReadAt] stands: a wrong reading
-// would stay for a window.
+// refill, or none in a window. A pair votes for the instant that foretells it to
+// half a second of the refill, if the other is four times as far off. A charge so
+// near to a reading that the reading may include it or not is no miss. As much is
+// allowed again for what came back then. In a window that decides there is no
+// refill to tell the two apart, and chance speaks too often. There [Limit.ReadAt]
+// stands: a wrong reading would stay for a window.
 type instant struct {
 	set            bool
 	answered, sent snap
@@ -252,8 +252,9 @@ type snap struct {
 	remaining, at, used, near int64
 }
 
-// saw takes in a reading as it is if it speaks of the one or of the other instant,
-// and reports whether readings speak of the answer.
+// saw takes in one reading in two forms: answered if it speaks of the instant of
+// the answer, sent if it speaks of the sending. It reports whether readings speak
+// of the answer.
 func (i *instant) saw(b *bound, answered, sent snap) (late bool) {
 	if i.set && sent.remaining < b.cfg.Rate.N-b.cfg.Rate.N/50 {
 		a, s := answered.apart(i.answered, b.cfg.Rate), sent.apart(i.sent, b.cfg.Rate)
@@ -282,8 +283,8 @@ func (s snap) apart(before snap, r Rate) int64 {
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// A mark remembers the sums at the instant an attempt was sent, so that what
-// the other side later says of that instant can be carried forward.
+// A mark remembers the sums at the instant an attempt was sent. With them, what the
+// other side later says of that instant can be carried forward.
 type mark struct {
 	set   bool
 	young bool // less than 250 ms old, and in the list of those

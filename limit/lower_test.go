@@ -54,14 +54,14 @@ func floorDiv(a, b int64) int64 {
 	return a / b
 }
 
-// Calls by the thousand against a straight simulation of the provider: with
-// latencies up to 250 ms on the way there, answers up to 20 s later and in any
-// order, headers read twice, and others who take from the same quota unseen.
+// Thousands of calls run against a straight simulation of the provider. Latencies
+// are up to 250 ms on the way there, and answers come up to 20 s later and in any
+// order. Headers are read twice, and others take from the same quota unseen.
 //
-// Credit never falls below what a correct reading implies: what the provider
-// holds, less what is on the way to it, less what it has given back for calls
-// that have not ended here yet. And lowering does its work: when the others
-// have taken everything, credit here falls too.
+// Credit never falls below what a correct reading implies. That is the provider's
+// balance, less the calls on the way to it, less its refunds for calls that have
+// not ended here yet. And lowering does its work: when the others have taken
+// everything, credit here falls too.
 func TestLowerModel(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) { lowerModel(t, rand.New(rand.NewPCG(seed, 9)), seed%2 == 1) })
@@ -84,9 +84,9 @@ func lowerModel(t *testing.T, dice *rand.Rand, others bool) {
 		p.advance()
 		l.Snapshot()
 		checks++
-		// All in grains. What is on the way was debited here and not there;
-		// what was given back there and not here will be. A reading is in
-		// whole units, rounded down.
+		// All in grains. Calls on the way were debited here and not there; refunds
+		// that were given there and not here will be. A reading is in whole units,
+		// rounded down.
 		onTheWay, toCome := sent-p.charged, p.givenBack-back
 		right := p.level - (onTheWay+toCome+1)*p.w
 		l.mu.Lock()
@@ -267,8 +267,8 @@ func TestMarkOutlivesAGrant(t *testing.T) {
 	})
 }
 
-// Readings commute: whatever the order in which answers come back, credit ends
-// the same, because each carries its own instant and sums.
+// Readings commute: credit ends the same in any order of the answers, because each
+// carries its own instant and sums.
 func TestLowerCommutes(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 1))
 	var want wide
@@ -300,9 +300,9 @@ func TestLowerCommutes(t *testing.T) {
 	}
 }
 
-// Two rules that look right and are not, each shown wrong by a counter-example.
-// We are alone and within the quota of 60 tokens a second, so the provider always
-// has what we ask for and nothing ought to be lowered at all.
+// Two rules that look right and are not, each shown wrong by a counter-example. We
+// are alone and within the quota of 60 tokens a second. So the provider always has
+// what we ask for, and nothing ought to be lowered at all.
 func TestWrongRules(t *testing.T) {
 	type rule func(l *Limiter, r Reservation, remaining, inFlight int64)
 	sums := func(_ *Limiter, r Reservation, remaining, _ int64) { r.Lower("tokens", remaining, Cost{}) }
@@ -431,8 +431,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// Many calls are refused at once. In whichever order they give back what they
-// held and drain, what is there in the end is what the last of them needs.
+// Many calls are refused at once. They give back their cost and drain, in any
+// order. In the end the credit is no more than the last of them needs.
 func TestDrainManyAtOnce(t *testing.T) {
 	const n, cost, wait = 20, 50, 10 * time.Second
 	for name, order := range map[string]func(give, drain func(int)){
@@ -572,9 +572,10 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// A rate that changes while everybody is held changes nothing of what is there
-// when it ends: neither a herd under a faster rate, nor a lock-out under a slower
-// one, which pays off at its own pace what was set back at the old one's.
+// A rate that changes while everybody is held does not change the credit at the end
+// of the hold. A faster rate makes no herd, and a slower one no lock-out. A
+// lock-out would come from paying off, at the slower pace, what was set back at the
+// old one's.
 func TestRateChangesWhileHeld(t *testing.T) {
 	for _, hold := range []struct {
 		name string

@@ -67,7 +67,7 @@ func (x *modelLimit) real(now int64) *big.Rat {
 	return real
 }
 
-// setBack lowers x to what is to be n units, d after now.
+// setBack lowers x so that it has n units at d after now.
 func (x *modelLimit) setBack(now, n, d int64) {
 	then := new(big.Rat).Mul(x.perNano, units(d))
 	then.Sub(units(n), then)
@@ -78,7 +78,8 @@ func (x *modelLimit) setBack(now, n, d int64) {
 	}
 }
 
-// lower is what the other side says: what was set back beyond it is not real.
+// lower applies the level that the other side states. A part that was set back
+// beyond it is not real.
 func (x *modelLimit) lower(to *big.Rat) {
 	beyond := new(big.Rat).Sub(to, x.level)
 	if beyond.Sign() < 0 {
@@ -90,8 +91,9 @@ func (x *modelLimit) lower(to *big.Rat) {
 	x.oracle.lower(to)
 }
 
-// change changes the rate: what it was set back to be at an instant, it will be,
-// but for credit, which is not raised, and debt from elsewhere, which stays.
+// change changes the rate. The level to which x was set back for an instant stays
+// the level of that instant. There are two exceptions: credit is not raised, and
+// debt from elsewhere stays.
 func (x *modelLimit) change(now int64, r Rate, burst, largest int64) {
 	left := units(max(0, x.held-now))
 	real := x.regrained(x.real(now), r)
@@ -123,7 +125,7 @@ func (x *modelLimit) release(now int64) {
 	x.held, x.took = 0, new(big.Rat)
 }
 
-// A modelLine is a set of lanes. Who is first is found by looking at all.
+// A modelLine is a set of lanes. The first is found by looking at all.
 type modelLine struct {
 	s     *modelScope
 	limit *modelLimit // nil: places or door
@@ -519,8 +521,8 @@ func (m *model) stopped(st *modelStop, w modelWant, k *modelLane) bool {
 	return behind(0) // else it is a probe
 }
 
-// keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units,
-// and the instant at which the one who claims can go.
+// keepsFrom reports whether the claim on q keeps k, or a newcomer, from c units.
+// then is the instant at which the claimant can go.
 func (m *model) keepsFrom(q *modelLine, k *modelLane, c int64) (then int64, keeps bool) {
 	o := q.claim
 	if k != nil && k.claimed > 0 && k.claimed < o.claimed || o.in == q || m.first(o.in) != o {

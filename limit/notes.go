@@ -2,15 +2,15 @@ package limit
 
 import "time"
 
-// A Note is what somebody who shares a ledger has learned of a scope.
+// A Note is a conclusion about a scope, written by one user of a shared ledger.
 type Note struct {
 	Key, Text string
 	Age       time.Duration // since it was written, by the ledger's clock
 }
 
-// A Notebook is a [Ledger] of several processes that carries notes between them. What
-// the ledger itself keeps needs no note. Package budget writes what it has concluded
-// of a limit, so that one process does not undo what another has learned.
+// A Notebook is a [Ledger] of several processes that carries notes between them.
+// What the ledger itself keeps needs no note. Package budget writes its conclusions
+// about a limit, so that one process does not undo what another has learned.
 type Notebook interface {
 	// Note writes a note of a scope, in place of the one of its key. It waits for
 	// nobody. A text is at most 256 bytes long.

@@ -13,8 +13,8 @@ type pause struct {
 	probe   uint64 // number of the reservation that is the probe; 0 = none
 }
 
-// probing reports whether a call may go as a probe of the pause of s at now, and
-// if not, when the door of s is to be looked at again.
+// probing reports whether a call may go as a probe of the pause of s at now. If
+// not, at is the instant of the next look at the door of s.
 func (s *scope) probing(now int64) (at int64, may bool) {
 	p := s.pause
 	switch {
@@ -26,9 +26,9 @@ func (s *scope) probing(now int64) (at int64, may bool) {
 	return 0, true
 }
 
-// holds reports whether the pause of s keeps a call from going at now, and when the
-// door of s is to be looked at again. Nobody hears of the end of a probe that takes
-// no place, so such a call cannot be one.
+// holds reports whether the pause of s keeps a call from going at now. If so, at is
+// the instant of the next look at the door of s. The end of a probe that takes no
+// place goes unnoticed, so such a call cannot be one.
 func (s *scope) holds(now int64, place bool) (at int64, held bool) {
 	if now >= s.pausedUntil {
 		return 0, false
@@ -117,9 +117,10 @@ func (b *bound) fresh() wide {
 	return wide{}
 }
 
-// ResumeScope ends the pause of a scope now, whoever asked for it. What the pause
-// and [Limiter.DrainScope] took off its limits until an instant to come is given
-// back, as far as it was there: limits hold now what they would have held then.
+// ResumeScope ends the pause of a scope now, no matter who asked for it. What the
+// pause and [Limiter.DrainScope] took off its limits until an instant to come is
+// given back, as far as it was there: limits hold now what they would have held
+// then.
 func (l *Limiter) ResumeScope(scope string) {
 	l.lock()
 	defer l.mu.Unlock()

@@ -128,8 +128,8 @@ func (l *Limiter) enter(w *want, deadline time.Time, stamp int64) (t *waiter, r 
 	return t, r, err
 }
 
-// join lets w wait in the lane k, or in a new one that lacks st. It takes O(log
-// n) for n lanes, whatever the number of waiters in them.
+// join lets w wait in the lane k, or in a new one that lacks st. It takes O(log n)
+// for n lanes, with any number of waiters in them.
 func (l *Limiter) join(w *want, k *lane, st *stop, now int64, deadline time.Time) (*waiter, error) {
 	if s := l.crowded(w); s != nil {
 		e := l.refusal(ErrQueueFull, w, l.estimate(w, k, now, false))
@@ -517,9 +517,8 @@ func (l *Limiter) decide(t *waiter, r Reservation, err error, now int64) {
 	}
 }
 
-// catchUp reads the clock and lets happen what was due by then, before
-// something else is done. So an answer depends on instants alone, not on how
-// late a timer or a goroutine is.
+// catchUp reads the clock and first lets everything happen that was due by then. So
+// an answer depends on instants alone, not on how late a timer or a goroutine is.
 func (l *Limiter) catchUp() (now int64) { return l.catchUpTo(l.clock()) }
 
 func (l *Limiter) catchUpTo(stamp int64) (now int64) {
@@ -571,7 +570,7 @@ func (t *waiter) leave(err, cause error) (Reservation, error) {
 	return Reservation{}, l.quit(t, err, cause, now)
 }
 
-// quit takes t out of the line, or gives back what it was granted.
+// quit takes t out of the line, or gives back its grant.
 func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
 	var e *Error
 	if t.lane != nil {

@@ -227,9 +227,9 @@ func TestRefusedInTheLine(t *testing.T) {
 	}
 }
 
-// What is named is never too late: whoever comes back at the named instant
-// could not have gone before, whatever stands ahead of it. And with one limit
-// it is exact, for every place in the line, where the costs are below the burst.
+// A named instant is never too late: a caller that comes back then could not have
+// gone before, with any calls ahead of it. And with one limit it is exact, for
+// every place in the line, where the costs are below the burst.
 func TestNamedWaitsInTheLine(t *testing.T) {
 	s := newSeeded(11)
 	for range 300 {
@@ -410,7 +410,7 @@ func TestLateLimitMintsNothing(t *testing.T) {
 	})
 }
 
-// How long a ticket still has is told at the head, and is unknown behind it.
+// The remaining wait of a ticket is named at the head, and is unknown behind it.
 func TestNamedWaitOfATicket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{{Name: "rps", Rate: PerSecond(1), Burst: 1, Empty: true}}})
@@ -432,8 +432,8 @@ func TestNamedWaitOfATicket(t *testing.T) {
 	})
 }
 
-// The largest cost may be set below the burst. What is larger is refused by
-// every way in, although the bucket holds more than it asks for.
+// The largest cost may be set below the burst. A larger cost is refused by every
+// way in, although the bucket holds more than it asks for.
 func TestLargestBelowTheBurst(t *testing.T) {
 	l := mustNew(t, Options{Limits: []Limit{{Name: "tpm", Unit: Tokens, Rate: PerMinute(6000), Largest: 500}}}) // a burst of 1000
 	refused := func(how string, err error) {

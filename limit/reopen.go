@@ -5,8 +5,8 @@ import "slices"
 // Reopen asks Options.Open again for a scope that is there, and gives the scope
 // what it says now: options, and limits by name. Credit is kept as
 // [Limiter.SetLimit] says. A scope that is not there is not made: it will be asked
-// for when it is used. Unlike what is set by [Limiter.SetScope], this may be
-// forgotten when the scope is idle, as Open says it again.
+// for when it is used. Unlike the settings of [Limiter.SetScope], these may be
+// forgotten when the scope is idle, as Open says them again.
 func (l *Limiter) Reopen(scope string) error {
 	l.lock()
 	s := l.lookup(scope)

@@ -1,7 +1,7 @@
 package limit
 
-// A Reservation is an admitted cost. It must be ended, once, in one of three
-// ways; ends after the first do nothing, from whichever goroutine they come:
+// A Reservation is an admitted cost. It must be ended, once, in one of three ways.
+// Ends after the first do nothing, from any goroutine. The ways are:
 //
 //   - [Reservation.Settle]: the actual cost is known, and the difference is
 //     refunded, or paid as debt.
@@ -50,7 +50,7 @@ type hold struct {
 }
 
 // table keeps open reservations in reused entries, so that a handle is a plain
-// value and a second end is told from the first by its number.
+// value. The number in the handle tells a second end from the first.
 type table struct {
 	free *entry
 	seq  uint64 // the last that was given
@@ -208,7 +208,7 @@ func (r Reservation) SettleSpent(actual Cost, spent Spend) {
 	e.l.mu.Unlock()
 }
 
-// Keep ends the reservation as it is: what was reserved is spent.
+// Keep ends the reservation as it is: the reserved cost is spent.
 func (r Reservation) Keep() {
 	if r.by != nil {
 		r.by.Keep(r.seq)

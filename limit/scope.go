@@ -259,10 +259,9 @@ func (l *Limiter) rest(s *scope) {
 	l.idlers++
 }
 
-// forget drops idle scopes while there are more than are to be kept. It looks at
-// two of them each time that a scope becomes idle, those first that have been
-// idle for longest: a constant time, in which the number falls as long as one of
-// two can go.
+// forget drops idle scopes while there are more than l.keepIdle. It looks at two of
+// them each time that a scope becomes idle, those first that have been idle for
+// longest: a constant time, in which the number falls as long as one of two can go.
 func (l *Limiter) forget() {
 	for range 2 {
 		if l.idlers <= l.keepIdle {
@@ -285,7 +284,7 @@ func (l *Limiter) forget() {
 	}
 }
 
-// fresh reports whether s, which nobody uses, is as if it had just been made.
+// fresh reports whether s, which nobody uses, is in the state of a new scope.
 func (s *scope) fresh(now int64) bool {
 	if s.edited || now < s.pausedUntil || s.spent != nil && !s.spent.empty(now) {
 		return false
@@ -304,8 +303,8 @@ func (s *scope) fresh(now int64) bool {
 // that of [Limiter.SetMaxInFlight] and MaxQueue that of [Options]. A value that
 // cannot be is a [*ConfigError] and changes nothing.
 //
-// What is set so is kept: the scope is not forgotten, unless the options and the
-// limits are taken off again.
+// A scope with such options is kept: it is not forgotten, unless the options and
+// the limits are taken off again.
 func (l *Limiter) SetScope(scope string, o ScopeOptions) error {
 	if err := o.check(); err != nil {
 		return err
@@ -370,10 +369,10 @@ func (l *Limiter) SetScopeLimit(scope string, lim Limit) error {
 	return l.setLimit(scope, lim, true, nil)
 }
 
-// EnforceScopeLimit puts lim in force in place of the limit of its name, and
-// leaves what was configured as it is: both are in a [LimitState]. With a zero
-// Rate the configured limit is in force again, and a limit that was never
-// configured is removed. SetScopeLimit of the same name ends it too.
+// EnforceScopeLimit puts lim in force in place of the limit of its name. The
+// configured limit stays as it is: both are in a [LimitState]. With a zero Rate the
+// configured limit is in force again, and a limit that was never configured is
+// removed. SetScopeLimit of the same name ends it too.
 //
 // It is for what a program learns or decides for a time. A scope that is
 // forgotten forgets what was only put in force.

@@ -15,8 +15,8 @@ import (
 )
 
 // A call that needs all of two limits goes in spite of streams of calls that need
-// only the one or only the other, and could pass it for ever. What the streams
-// may take without delaying it they get.
+// only one of them. These could pass it for ever. The streams get all that they may
+// take without delaying it.
 func TestTwoLimitsDoNotStarveALargeCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{Limits: []Limit{
@@ -69,7 +69,7 @@ func TestTwoLimitsDoNotStarveALargeCall(t *testing.T) {
 }
 
 // A batch call that needs a floor's turn at one limit and a place at another gets
-// both, though interactive calls take every place that comes free.
+// both. It does so although interactive calls take every place that comes free.
 func TestFloorAndPlacesDoNotStarveBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(t, 60_000, nil)
@@ -283,9 +283,9 @@ func TestMemoryOfTenants(t *testing.T) {
 	}
 }
 
-// Seven hundred callers with a deadline of a minute each, who reserve 4,300 tokens
-// and use 200: those who can be served in time are not refused, and those who
-// cannot are told so at once.
+// Seven hundred callers with a deadline of a minute each reserve 4,300 tokens and
+// use 200. Those that can be served in time are not refused, and the others are
+// refused at once.
 func TestDeadlinesArePricedAtWhatIsLikely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(t, 90_000, nil) // 450 calls of 200 a minute

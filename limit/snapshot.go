@@ -28,10 +28,10 @@ type Snapshot struct {
 	ProbeAt     time.Time // when a single call goes during the pause; zero = never
 	Probing     bool      // such a call is under way
 
-	// Degraded says why the limits are not kept as they should be, such as a store
-	// that is away so that each process keeps to its share. The state is then that
-	// of what stands in for it. Empty: they are. A [Limiter] is never degraded; only
-	// the root has it.
+	// Degraded says why the limits are not kept as they should be; empty: they are.
+	// An example is a store that is away, so that each process keeps to its share.
+	// The state is then that of what stands in for it. A [Limiter] is never
+	// degraded; only the root has it.
 	Degraded string
 
 	// Served is what was admitted over all time, as settled so far: open
@@ -55,9 +55,9 @@ type LimitState struct {
 	Waiting    int64 // units asked for by those who wait for this limit
 }
 
-// Snapshot returns the state now, and changes nothing. It takes the lock for a
-// few scopes at a time, so with very many of them the last were read a little
-// later than the first; each scope is read at one instant.
+// Snapshot returns the state now, and changes nothing. It takes the lock for a few
+// scopes at a time. So with very many of them the last were read a little later
+// than the first; each scope is read at one instant.
 func (l *Limiter) Snapshot() Snapshot {
 	const few = 64
 	l.lock()

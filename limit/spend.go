@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A Spend is what a call uses for whoever pays for it: tokens as they are used,
-// whatever a provider charges against its limits, and money in a unit of the
-// caller's choice. A negative number counts as 0. The zero Spend uses nothing.
+// A Spend is what a call uses, for the party that pays for it. Tokens are those
+// used, even if a provider charges another number against its limits. Money is in a
+// unit of the caller's choice. A negative number counts as 0. The zero Spend uses
+// nothing.
 type Spend struct{ Tokens, Money int64 }
 
 // Allowances are what a scope may spend in a day and in a month. 0 is any amount.
@@ -265,8 +266,8 @@ func (p *spentSoFar) of(a *allowance) *spendPeriod {
 	return &p.day
 }
 
-// beyond is the error for a want that goes beyond an allowance of its path at now, or
-// nil. Of several allowances it is the one that holds the call for longest.
+// beyond is the error for a want that goes beyond an allowance of its path at now,
+// or nil. Of several allowances it names that which holds the call for longest.
 func (l *Limiter) beyond(w *want, now int64) *Error {
 	if w.spend == (Spend{}) {
 		return nil
@@ -366,8 +367,8 @@ func (l *Limiter) allow(s *scope) {
 	}
 }
 
-// recount counts what s has spent in periods of the other kind: as if it were spent
-// at the last instant of each part.
+// recount counts what s has spent in periods of the other kind. Each part counts as
+// spent at its last instant.
 func (l *Limiter) recount(s *scope, rolling bool) {
 	now, epoch, old := l.now(), l.base.UnixNano(), s.spent
 	s.spent = l.newSpent(rolling)

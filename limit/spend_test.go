@@ -173,8 +173,8 @@ func TestASettlementBelongsToItsPeriod(t *testing.T) {
 	}
 }
 
-// What was spent is kept while the allowances change, and the scope is not forgotten
-// until it counts no more.
+// Spending is kept while the allowances change, and the scope is not forgotten
+// until the spending counts no more.
 func TestWhatWasSpentIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustNew(t, Options{KeepIdle: 1, Open: func(scope string) (ScopeOptions, []Limit) {

@@ -20,9 +20,9 @@ func newModel(t testing.TB, capacity, rate int64) *limit.Bucket {
 
 const ms = time.Millisecond
 
-// milli is the credit at an instant in thousandths of a unit, read off the
-// bucket by asking how long the whole capacity would have to wait. Nothing is
-// spent: capacity is either there, and then credit is full, or refused.
+// milli is the credit at an instant in thousandths of a unit. It asks the bucket
+// how long the whole capacity would have to wait. Nothing is spent: capacity is
+// either there, and then credit is full, or refused.
 func milli(t testing.TB, b *limit.Bucket, at time.Duration, capacity, rate int64) int64 {
 	t.Helper()
 	probe := *b

@@ -58,9 +58,12 @@ func (l *Limiter) Enter(ctx context.Context, a Ask) (*Ticket, error) {
 	return t, nil
 }
 
-// Ready closes when the ticket's turn has come, or when it was refused after
-// all (the longest wait is over, or the limit was lowered below its cost), or
-// was canceled.
+// Ready closes in one of three cases:
+//
+//   - The ticket's turn has come.
+//   - The ticket was refused after all: the longest wait is over, or the limit was
+//     lowered below its cost.
+//   - The ticket was canceled.
 func (t *Ticket) Ready() <-chan struct{} { return t.w.done }
 
 // Take returns the reservation once Ready is closed, or the [*Error] with which
@@ -105,10 +108,9 @@ func (w *waiter) close() {
 	}
 }
 
-// lose notes that the collector found the ticket of w. What is to be done about
-// that is done by the next who takes the lock: the collector's goroutine must
-// neither wait for it nor touch timers and channels, which may belong to a
-// testing/synctest bubble.
+// lose notes that the collector found the ticket of w. The next caller that takes
+// the lock does the rest. The collector's goroutine must neither wait for the lock
+// nor touch timers and channels, which may belong to a testing/synctest bubble.
 func lose(w *waiter) {
 	for l := w.l; ; {
 		w.lost = l.lost.Load()

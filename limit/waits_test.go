@@ -96,7 +96,7 @@ func TestOneLimiterWaitsAllowsAndReserves(t *testing.T) {
 	})
 }
 
-// Ask, be told a wait, sleep exactly that, ask again: never denied.
+// Ask, get a named wait, sleep exactly that, ask again: never denied.
 func TestNamedDelaySuffices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, r := range []limit.Rate{limit.PerMinute(7), limit.PerMinute(500), limit.PerMinute(3500), limit.PerMinute(450_000)} {

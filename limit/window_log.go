@@ -10,9 +10,9 @@ const logSlots = 511
 // now may speak of an instant a window ago, when what is older still counted.
 const logRing = 1024
 
-// useLog is what was charged, by time, in slots. A tree of partial sums
-// (Fenwick) finds sums over any run of slots in O(log n), and also the slot in
-// which a sum is reached.
+// useLog is what was charged, by time, in slots. A tree of partial sums (Fenwick)
+// finds sums over any run of slots in O(log n). It also finds the slot in which a
+// sum is reached.
 type useLog struct {
 	span int64 // how long a charge counts, nanoseconds
 	grid int64 // length of a slot, nanoseconds

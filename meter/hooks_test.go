@@ -14,8 +14,8 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// A Meter without Options.Tenant shows the tenants that the Transport knows, in
-// whatever way it was told, and who asked for a pause.
+// A Meter without Options.Tenant shows the tenants that the Transport knows, from
+// every source, and who asked for a pause.
 func TestATransportNamesTenantsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := providertest.New(providertest.Options{})
@@ -132,7 +132,7 @@ func TestFirstChunkAndMeanWait(t *testing.T) {
 	})
 }
 
-// However many ask for pauses, seventeen are told apart, and none is lost.
+// At most seventeen askers of pauses are kept apart, and no pause is lost.
 func TestAskersAreBounded(t *testing.T) {
 	m := meter.New(meter.Options{})
 	tr := m.Trace("box")

@@ -226,7 +226,7 @@ func TestSpanCoversTheLogicalCall(t *testing.T) {
 	})
 }
 
-// Spans end whatever becomes of the call.
+// Spans end with every outcome of a call.
 func TestSpansAlwaysEnd(t *testing.T) {
 	rec := tracetest.NewSpanRecorder()
 	tp := trace.NewTracerProvider(trace.WithSpanProcessor(rec))

@@ -85,7 +85,7 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 	}
 }
 
-// What is counted is what happened: four calls at one a second.
+// The counts agree with the calls: four at one a second.
 func TestScrapeAfterCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, rt, provider := setup(t, meter.Options{}, providertest.Options{Output: providertest.Constant(10)})

@@ -7,14 +7,14 @@
 //	})
 //	client := &http.Client{Transport: p.RoundTripper()} // or p.Listen, or httptest.NewServer(p)
 //
-// The promise: every call is admitted or refused by exact integer arithmetic
-// over the limits in [Options]. [Provider.Ledger] says what was charged, when,
-// and why a call was refused. The code shares nothing with the limiter that it
-// judges, so the two can contradict each other.
+// The promise: every call is admitted or refused by exact integer arithmetic over
+// the limits in [Options]. [Provider.Ledger] gives the charge of each call, its
+// time, and the reason of a refusal. The code shares nothing with the limiter that
+// it judges, so the two can contradict each other.
 //
-// The refusal: nothing is guessed in a client's favour. There is no grace for
-// calls that arrive a nanosecond early, no queue (a provider refuses, it does
-// not hold), and no text that a model would write: answers are filler of a
+// The refusal: nothing is guessed in a client's favour. There is no grace for calls
+// that arrive a nanosecond early. There is no queue: a provider refuses, it does
+// not hold. There is no text that a model would write: answers are filler of a
 // known length.
 //
 // # Three ways in

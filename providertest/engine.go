@@ -40,7 +40,7 @@ func (o *Options) onArrival(p price) tokens {
 	return t.jittered(p.jitter)
 }
 
-// inTheEnd is what has been charged when the call is over.
+// inTheEnd is the whole charge of a call that is over.
 func (o *Options) inTheEnd(p price) tokens {
 	switch o.Charge {
 	case Actual, Settle, Afterwards:
@@ -338,9 +338,8 @@ func (e *engine) chargeRefused(at int64, model string) int64 {
 	return 1
 }
 
-// finish ends a call that was admitted at stamp and returns what it has been
-// charged in all. A call that failed keeps what was charged on arrival, unless it is
-// free.
+// finish ends a call that was admitted at stamp and returns its whole charge. A
+// failed call keeps its charge on arrival, unless it is free.
 func (e *engine) finish(at, stamp int64, p price, failed, free bool) tokens {
 	e.inFlight--
 	before := e.o.onArrival(p)

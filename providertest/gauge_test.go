@@ -301,8 +301,7 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// Whatever is asked, and however often, a window never holds more than
-// capacity + rate x window.
+// No sequence of calls makes a window hold more than capacity + rate x window.
 func TestAdmittedInAnyWindow(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 5))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Clients that hammer without mercy get, in every window of the ledger, at
-// most capacity + rate x window, and by waiting as told they get all of it.
+// Clients that hammer without mercy get, in every window of the ledger, at most
+// capacity + rate x window. By waiting for the named waits they get all of it.
 func TestHammeredLedger(t *testing.T) {
 	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {

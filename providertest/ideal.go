@@ -79,7 +79,8 @@ func IdealTimes(calls []Cost, o Options, start time.Time) ([]time.Duration, erro
 					return nil, fmt.Errorf("providertest: call %d (%+v) can never be admitted: %s", i, c, v.reason)
 				}
 			}
-			// Whatever ends, or halves, before the wait is over may change it.
+			// A call that ends, or a halving, before the wait is over may change
+			// it.
 			if len(running) > 0 {
 				next = min(next, running[0].at)
 			}

@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// RoundTripper reaches p without a socket: each call runs ServeHTTP in a
-// goroutine and streams its answer through memory. It keeps the contract of
-// http.RoundTripper, does not decompress, and ends its goroutine when the
-// body is closed or read to the end, or the request's context ends.
+// RoundTripper reaches p without a socket: each call runs ServeHTTP in a goroutine
+// and streams its answer through memory. It keeps the contract of http.RoundTripper
+// and does not decompress. Its goroutine ends when the body is closed or read to
+// the end, or the request's context ends.
 //
 // A connection that p cuts is a *net.OpError with ECONNRESET before the
 // answer's header, and io.ErrUnexpectedEOF inside its body.
@@ -79,7 +79,7 @@ func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.response, nil
 }
 
-// onceCloser closes once, whoever comes first.
+// onceCloser closes once, also if several goroutines ask for it.
 type onceCloser struct {
 	io.ReadCloser
 	once sync.Once

@@ -62,8 +62,8 @@ func TestContextAlreadyOver(t *testing.T) {
 	}
 }
 
-// A client that leaves a stream, by closing the body or by its context, ends
-// the call at once; what it was charged is settled to what was produced.
+// A client that leaves a stream, by closing the body or by its context, ends the
+// call at once; its charge is settled to the tokens produced.
 func TestClientLeaves(t *testing.T) {
 	for _, how := range []string{"close", "cancel", "deadline before the header"} {
 		t.Run(how, func(t *testing.T) {

@@ -194,7 +194,7 @@ type Outage struct {
 	Step  Step          // as if scripted for each call; Script goes first
 }
 
-// Call is what Latency is told about an admitted call.
+// Call is an admitted call, the argument of Latency.
 type Call struct {
 	Path    string
 	Model   string
@@ -256,9 +256,9 @@ type Options struct {
 	// Outages are times at which a model answers only one thing.
 	Outages []Outage
 
-	// Algorithm judges the limits per minute. The day limit is a continuous
-	// bucket of a whole day under Bucket and Slices, as OpenAI's headers show,
-	// and a UTC or sliding day under FixedMinute or SlidingMinute.
+	// Algorithm judges the limits per minute. The day limit is a continuous bucket
+	// of a whole day under Bucket and Slices, as OpenAI's headers show. It is a UTC
+	// or sliding day under FixedMinute or SlidingMinute.
 	Algorithm Algorithm
 	// RequestAlgorithm, if set, judges requests per minute differently.
 	RequestAlgorithm Algorithm
@@ -274,8 +274,8 @@ type Options struct {
 	// wall clock, under OwnPhase, 0 to a minute.
 	Phase       Phase
 	PhaseOffset time.Duration
-	// Oversize lets a call that needs more than a Bucket holds, but not more
-	// than the limit, go when the bucket is full, and leave debt. Off, such a
+	// Oversize lets a call go that needs more than a Bucket holds, but not more
+	// than the limit. It goes when the bucket is full, and leaves debt. Off, such a
 	// call is refused as too large.
 	Oversize bool
 	// MaxInFlight is how many calls may be served at once. Zero is no limit.
@@ -294,9 +294,9 @@ type Options struct {
 	// prompt is.
 	Cached     func(Prompt) int64
 	CachedFree bool
-	// ChargeJitter changes the tokens that a call is charged, but not the usage
-	// that is reported, by up to this many percent up or down, 0 to 100. The
-	// draw depends on Seed and the body.
+	// ChargeJitter changes the tokens that a call is charged by up to this many
+	// percent up or down, 0 to 100. The reported usage does not change. The draw
+	// depends on Seed and the body.
 	ChargeJitter int
 	// Network is how long a call travels before it is judged; it makes calls
 	// arrive in another order than they left. Nil is no time.
@@ -349,8 +349,8 @@ type Options struct {
 	Latency func(Call) Timing
 	// Output draws output lengths. Nil is Constant(16).
 	Output Lengths
-	// Seed makes the draws. The draw depends on the seed, the body, and how
-	// many calls with the same body were admitted before, never on the order
+	// Seed makes the draws. The draw depends on the seed, the body, and how many
+	// calls with the same body were admitted before. It never depends on the order
 	// in which different calls arrive.
 	Seed uint64
 	// StreamUsage is whether chat and completions streams end with usage.

@@ -77,8 +77,8 @@ func (c *counted) take(at, n int64) {
 	c.charges = append(c.charges, windowed{at, n, w})
 }
 
-// The windows of every phase hold what their definition says, name the first
-// instant at which a call fits, and take refunds back where they were charged.
+// The windows of every phase hold what their definition says, and name the first
+// instant at which a call fits. They take refunds back where they were charged.
 func TestPhasesAgainstSums(t *testing.T) {
 	start := time.Date(1999, 12, 31, 23, 59, 47, 3, time.UTC).UnixNano()
 	own := start - int64(29*time.Second)

@@ -186,8 +186,8 @@ func TestChargeRules(t *testing.T) {
 				if r.status != 200 || e.Arrival != c.arrival || e.Settled != c.settled || e.Produced != 20 || e.Prompt != 100 {
 					t.Errorf("rule %d: %d, entry %+v; want arrival %v, settled %v", c.charge, r.status, e, c.arrival, c.settled)
 				}
-				// The gauge says the same as the ledger: what is left is what
-				// was there, less what was charged.
+				// The gauge says the same as the ledger: the limits, less the
+				// settled charge, are left.
 				var left int64
 				for _, l := range p.engines[0].limits {
 					left += l.gauge.level(p.last)
@@ -359,8 +359,8 @@ func TestLimitsChange(t *testing.T) {
 	})
 }
 
-// What no wait can admit is refused as too large: the limit named is below
-// what was asked, no wait is named, nothing is charged.
+// A call that no wait can admit is refused as too large: the limit named is below
+// the request, no wait is named, nothing is charged.
 func TestTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		o     Options
@@ -453,8 +453,8 @@ func TestDrawsAreDeterministic(t *testing.T) {
 	}
 }
 
-// 64 clients over real sockets: what they were given is what the ledger says,
-// and no more than the limits hold.
+// 64 clients over real sockets: the ledger agrees with the answers that they got,
+// and these are no more than the limits hold.
 func TestClients64(t *testing.T) {
 	p := mustNew(t, Options{Limits: Limits{RPM: 60, TPM: 60_000}, Charge: Settle, Output: Uniform(1, 40),
 		Latency: func(c Call) Timing { return Timing{FirstByte: time.Duration(c.Output) * 10 * time.Microsecond} }})

@@ -22,10 +22,16 @@ type Prompt struct {
 // imageTokens is the flat debit of one image in OpenAI's headers since 2024.
 const imageTokens = 765
 
-// DefaultCount is a quarter of the characters of each text, rounded up, one
-// for each message and one for the call, the same for tool definitions, 765
-// for an image, and token ids as they are. It follows what OpenAI's headers
-// show to be debited, chat bodies of 2025 and 2026.
+// DefaultCount is the sum of
+//
+//   - a quarter of the characters, rounded up, of each text and of the tool
+//     definitions
+//   - one for each message and one for the call
+//   - 765 for an image
+//   - one for each token id
+//
+// It follows the debits that OpenAI's headers show, for chat bodies of 2025 and
+// 2026.
 func DefaultCount(p Prompt) int64 {
 	n := 1 + p.Messages + imageTokens*p.Images + p.Tokens + quarter(p.Tools)
 	for _, t := range p.Texts {
@@ -103,9 +109,8 @@ func endpoint(path string) (known, model string) {
 	return rest, ""
 }
 
-// parse reads a body. The model is that of the path if the body names none.
-// bad is what the caller of the API is told is wrong with
-// it, "" if nothing is.
+// parse reads a body. The model is that of the path if the body names none. bad is
+// the error message for the caller of the API, "" if nothing is wrong.
 func parse(path string, k kind, body []byte, deployment string) (q inquiry, bad string) {
 	var w wire
 	if err := json.Unmarshal(body, &w); err != nil {

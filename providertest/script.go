@@ -23,9 +23,9 @@ const (
 	// ResetBefore cuts the connection before the body is read.
 	ResetBefore
 
-	// The kinds from here on happen to a call that the limits let in, and
-	// leave what it was charged on arrival. A step that meets a call that is
-	// refused or invalid stays for the next.
+	// The kinds from here on happen to a call that the limits let in, and leave its
+	// charge on arrival. A step that meets a call that is refused or invalid stays
+	// for the next.
 
 	// ResetAfter cuts the connection after the body is read, before an answer.
 	ResetAfter
@@ -40,15 +40,15 @@ const (
 	// Truncate cuts the connection inside the answer: after Step.Chunks
 	// content events of a stream, or half of a body.
 	Truncate
-	// TruncateClean ends a stream after Step.Chunks content events as if it
-	// were whole, without usage or end mark. A body that is not a stream is
+	// TruncateClean ends a stream after Step.Chunks content events, without usage
+	// or end mark. To HTTP the answer looks whole. A body that is not a stream is
 	// served whole.
 	TruncateClean
 	// StreamError sends an error event after Step.Chunks content events and
 	// ends the stream. A call that does not stream gets a 500.
 	StreamError
-	// Gzip is an ordinary answer, compressed whatever was asked for. Like
-	// Serve it is settled.
+	// Gzip is an ordinary answer, compressed for any Accept-Encoding. Like Serve it
+	// is settled.
 	Gzip
 
 	kindsEnd
@@ -66,9 +66,8 @@ type Step struct {
 	// error before its first byte.
 	Status int
 	Body   string
-	// RetryAfter, if positive, is told in the style of Options.RetryAfter, and
-	// as whole seconds under NoRetryAfter. Refusals only promise what is set
-	// here.
+	// RetryAfter, if positive, is sent in the style of Options.RetryAfter, and as
+	// whole seconds under NoRetryAfter. Refusals only promise what is set here.
 	RetryAfter time.Duration
 	// Header is set last, over what would have been sent. A name without
 	// values is removed.

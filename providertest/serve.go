@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// finish ends the call in the ledger, once: before the last byte of the
-// answer, so that whoever has read the answer finds it settled.
+// finish ends the call in the ledger, once: before the last byte of the answer, so
+// that a reader of the whole answer finds the call settled.
 func (c *exchange) finish(o Outcome, produced int64) {
 	if c.finished {
 		return
@@ -224,7 +224,7 @@ func (c *exchange) stepHeaders() {
 	}
 }
 
-// setStatus notes in the ledger what is sent to a call that was let in.
+// setStatus notes in the ledger the status sent to a call that was let in.
 func (c *exchange) setStatus(status int) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()

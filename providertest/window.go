@@ -157,8 +157,8 @@ func (w *weighted) take(at, n int64) {
 	}
 }
 
-// correct charges more to the window that is running, and gives back to the
-// one that was charged while it is counted.
+// correct charges more to the running window. It gives back to the window that was
+// charged, while that window is counted.
 func (w *weighted) correct(at, stamp, n int64) {
 	w.take(at, 0)
 	switch {

@@ -125,7 +125,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// A full disk is told at the end and disturbs no call.
+// A full disk is reported at the end and disturbs no call.
 func TestFullDiskIsToldAtTheEnd(t *testing.T) {
 	r := record.New(full{})
 	rt := r.Calls(roundTripper(func(q *http.Request) (*http.Response, error) {
@@ -175,8 +175,8 @@ func TestBytesPassUnchanged(t *testing.T) {
 	}
 }
 
-// A picture is XML, says in words what it shows, and has no number that cannot be
-// drawn, whatever it is made of.
+// A picture of any runs is XML, has a description in words, and has no number that
+// cannot be drawn.
 func TestPicturesAreWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -217,7 +217,7 @@ func TestPicturesAreWhole(t *testing.T) {
 	})
 }
 
-// Any bytes are read or refused, and what is read can be drawn.
+// Any bytes are read or refused, and all events that are read can be drawn.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"t":1,"kind":"answer","status":429,"took":5}` + "\n" + `{"t":9223372036854775807,"kind":"return","status":200,"took":-9}` + "\n"))
 	f.Add([]byte(`{"t":1,"kind":"usage","input":9223372036854775807,"output":1}` + "\n"))

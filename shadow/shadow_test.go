@@ -58,8 +58,8 @@ func TestNothingIsDelayedAndEverythingIsWrittenDown(t *testing.T) {
 	})
 }
 
-// The mean wait on paper is that of a limiter that really delays, whatever the
-// arrivals, costs, lengths and settlements, as long as truth has the same order.
+// The mean wait on paper is that of a limiter that really delays, as long as truth
+// has the same order. It is so for any arrivals, costs, lengths and settlements.
 func TestPaperAgreesWithALimiterThatDelays(t *testing.T) {
 	for seed := range uint64(30) {
 		type arrival struct {
@@ -179,8 +179,8 @@ func TestRefusalsOnPaper(t *testing.T) {
 	})
 }
 
-// A caller who is served and goes on does not leave the paper; one whose call was
-// never made does. Beyond Follow calls are counted only. Close ends all waits.
+// A served caller that goes on does not leave the paper; one whose call was never
+// made does. Beyond Follow calls are counted only. Close ends all waits.
 func TestWhoStaysOnPaper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(paper(t, limit.Options{Limits: []limit.Limit{{Name: "rpm", Rate: limit.PerMinute(60)}}}), Options{Follow: 2})

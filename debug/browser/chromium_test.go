@@ -37,7 +37,7 @@ type message struct {
 	Session string `json:"sessionId,omitempty"`
 }
 
-// page is one open page and what it has said and asked for.
+// page is one open page, with its errors and its requests.
 type page struct {
 	t       *testing.T
 	b       *chromium

@@ -138,7 +138,7 @@ func (s *stage) pause() {
 	s.provider.Script(providertest.Step{Kind: providertest.Refuse, RetryAfter: 30 * time.Second})
 }
 
-// quiet holds a page to what must be so whatever it shows.
+// quiet checks the properties that a page must have in every state.
 func (p *page) quiet(s *stage) {
 	p.t.Helper()
 	p.mu.Lock()

@@ -45,8 +45,8 @@ func main() {
 	}
 	defer f.Close()
 	j := job{key: os.Getenv("OPENAI_API_KEY"), base: *base}
-	// Each model of the file has limits of its own, found from its answers. Whatever
-	// else shares this client goes first: a batch can wait.
+	// Each model of the file has limits of its own, found from its answers. Other
+	// users of this client go first: a batch can wait.
 	o := transport.Options{RPM: *rpm, TPM: *tpm, MaxInFlight: 512, Scopes: transport.Scopes{Class: func(*http.Request) limit.Class { return limit.Batch }}}
 	if j.key == "" && j.base == "" {
 		log.Print("no key: the answers are invented")

@@ -26,8 +26,8 @@ func server(t *testing.T) *Server {
 	return s
 }
 
-// Users get tokens by their plan, whatever number of chats they have open; batch
-// gets the floor; and nothing is held for those who have left.
+// Users get tokens by their plan, with any number of open chats; batch gets the
+// floor; and nothing is held for users that have left.
 func TestUsersShareTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// The provider allows 20 requests and 3,500 tokens a second, holds two seconds
-// of each, and corrects its charge for a call when it knows what the call cost.
+// The provider allows 20 requests and 3,500 tokens a second, and holds two seconds
+// of each. It corrects its charge for a call when it knows the call's cost.
 const (
 	rpm      = 1200
 	tpm      = 210_000
@@ -158,8 +158,8 @@ func ask(c *http.Client, i int) error {
 	return nil
 }
 
-// used is what the limit that binds let through, of what it could have until
-// the last call was admitted.
+// used is the share of the binding limit that was used until the last call was
+// admitted.
 func used(p *providertest.Provider) float64 {
 	var calls, tokens int64
 	var last time.Duration

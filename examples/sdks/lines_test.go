@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	// The test below compiles the programs. What they need is imported here, so
-	// that it is compiled before the test's time begins, and not in it.
+	// The test below compiles the programs. Their imports are here, so that they
+	// are compiled before the test's time begins, and not in it.
 	_ "github.com/anthropics/anthropic-sdk-go"
 	_ "github.com/cloudwego/eino-ext/components/model/openai"
 	_ "github.com/mozilla-ai/any-llm-go/providers/openai"

@@ -30,14 +30,14 @@ const (
 //
 // Report: hashicorp/go-retryablehttp#144, hashicorp/go-retryablehttp#138,
 // hashicorp/go-retryablehttp#130, hashicorp/go-retryablehttp#143,
-// Azure/go-autorest#410 (dates), asecurityteam/transport#33 (seconds),
-// teng-lin/notebooklm-py#1275, NousResearch/hermes-agent#23178 (fractions),
-// x402-foundation/x402#2614, pulseaiclub/phi#30 (unreadable),
-// openai/openai-node#1108, cline/cline#5202 (in the body),
-// vectorize-io/hindsight#3508 (resets), promptfoo/promptfoo#10322 (an instant),
-// BaseIntelligence/bounty-challenge#8839 (a duration),
-// nextcloud/integration_openai#359 (no dimension), productdevbook/misina#107
-// (seconds or an epoch), AstroVela/vane#170 (zones), diegosouzapw/OmniRoute#14188,
+// Azure/go-autorest#410 (dates); asecurityteam/transport#33 (seconds);
+// teng-lin/notebooklm-py#1275, NousResearch/hermes-agent#23178 (fractions);
+// x402-foundation/x402#2614, pulseaiclub/phi#30 (unreadable);
+// openai/openai-node#1108, cline/cline#5202 (in the body);
+// vectorize-io/hindsight#3508 (resets); promptfoo/promptfoo#10322 (an instant);
+// BaseIntelligence/bounty-challenge#8839 (a duration);
+// nextcloud/integration_openai#359 (no dimension); productdevbook/misina#107
+// (seconds or an epoch); AstroVela/vane#170 (zones); diegosouzapw/OmniRoute#14188,
 // NousResearch/hermes-agent#26893 (members).
 func Waits(now time.Time) []Wait {
 	in5 := now.Add(5 * time.Second).UTC()

@@ -33,7 +33,7 @@ type Time struct {
 	// In runs a test in its own time; nil runs it as it is.
 	In func(*testing.T, func(*testing.T))
 
-	// Sleep lets d pass. Settled returns when whatever is due has happened.
+	// Sleep lets d pass. Settled returns when everything that is due has happened.
 	Sleep   func(d time.Duration)
 	Settled func()
 
@@ -116,7 +116,7 @@ func Run(t *testing.T, open func(t *testing.T, o limit.Options) limit.Ledger, cl
 	}
 }
 
-// A promise is one thing a limiter is held to, told as a script.
+// A promise is one requirement on a limiter, written as a script.
 type promise struct {
 	name string
 	keep func(*script)

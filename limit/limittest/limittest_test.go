@@ -163,7 +163,7 @@ func (l forgetful) TryAdmit(a limit.Ask) (limit.Reservation, error) {
 	return limit.Hold(holder{r: r, back: limit.Reservation.Keep}, 0), err
 }
 
-// polling sleeps for the wait it was named, whatever happens meanwhile.
+// polling sleeps for the wait it was named, and ignores what happens meanwhile.
 type polling struct{ *limit.Limiter }
 
 func (l polling) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
@@ -269,7 +269,7 @@ func (l stepwise) TryAdmit(a limit.Ask) (limit.Reservation, error) {
 	return l.Limiter.TryAdmit(a)
 }
 
-// pausesAll pauses the root whatever the scope.
+// pausesAll pauses the root for every scope.
 type pausesAll struct{ *limit.Limiter }
 
 func (l pausesAll) PauseScope(_ string, p limit.Pause) { l.Limiter.PauseScope("", p) }
@@ -313,14 +313,14 @@ func (l pessimistic) Admit(ctx context.Context, a limit.Ask) (limit.Reservation,
 	return l.Limiter.Admit(ctx, a)
 }
 
-// overwriting takes what is in force for what is configured.
+// overwriting replaces the configured limit instead of only enforcing another.
 type overwriting struct{ *limit.Limiter }
 
 func (l overwriting) EnforceScopeLimit(scope string, lim limit.Limit) error {
 	return l.SetScopeLimit(scope, lim)
 }
 
-// lawless meters a bucket whatever the law.
+// lawless meters every law as a bucket.
 type lawless struct{ *limit.Limiter }
 
 func (l lawless) EnforceScopeLimit(scope string, lim limit.Limit) error {

@@ -14,7 +14,7 @@ import (
 func requests(n int64) limit.Cost { return limit.Cost{Requests: n} }
 func tokens(n int64) limit.Cost   { return limit.Cost{Input: n} }
 
-// tokensPer is one limit on tokens that starts as told.
+// tokensPer is one limit on tokens, which starts empty or full.
 func tokensPer(r limit.Rate, burst int64, empty bool) limit.Options {
 	return limit.Options{Limits: []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: r, Burst: burst, Empty: empty}}}
 }

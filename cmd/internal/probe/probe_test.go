@@ -27,8 +27,8 @@ func run(t *testing.T, stdin string, args ...string) (code int, stdout, stderr s
 	return code, out.String(), err.String()
 }
 
-// What is printed is what the provider does, for every provider that was
-// recorded; what the headers do not show is said to be unknown.
+// The report agrees with the provider, for every provider that was recorded; what
+// the headers do not show is said to be unknown.
 func TestSaysWhatTheProviderDoes(t *testing.T) {
 	for _, c := range []struct {
 		preset, path, provider string
@@ -166,7 +166,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// The page of providers is the one that the table gives.
+// The page of providers is the output of Providers.
 func TestPageIsUpToDate(t *testing.T) {
 	recordings, err := os.ReadFile("../../../headers/testdata/headers.json")
 	if err != nil {

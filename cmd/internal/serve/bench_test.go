@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// BenchmarkStreams is the time to the first byte of a stream while a thousand
-// are open, through the gateway and through a plain ReverseProxy in the same
+// BenchmarkStreams is the time to the first byte of a stream while a thousand are
+// open. It goes through the gateway and through a plain ReverseProxy in the same
 // run. Each client reads one event, sends the next call, and so on, so that the
 // machine is busy and no call waits for a limit.
 func BenchmarkStreams(b *testing.B) {

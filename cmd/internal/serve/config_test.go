@@ -51,7 +51,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is not set has the value that is documented.
+// A key that is absent has the documented value.
 func TestConfigDefaults(t *testing.T) {
 	c, err := Parse([]byte("max_body = \"1 kB\"\ndrain = \"30s\"\n"+strings.Replace(plain, "URL", "https://api.anthropic.com", 1)), secrets1)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestExampleConfig(t *testing.T) {
 	}
 }
 
-// No bytes make the parser panic, and what it takes has every default.
+// No bytes make the parser panic, and every accepted config has all defaults.
 func FuzzConfig(f *testing.F) {
 	f.Add(plain)
 	f.Add(tenants)

@@ -1,7 +1,7 @@
-// Package box is what the programs beside it talk to, so that they need neither
-// a key nor a network: servers on the loopback interface. Each refuses its first
-// call and asks for a twentieth of a second, so that a program that reaches its
-// end has been carried over a refusal.
+// Package box is what the programs beside it talk to, so that they need neither a
+// key nor a network: servers on the loopback interface. Each refuses its first call
+// and asks for a twentieth of a second. So a program that reaches its end has been
+// carried over a refusal.
 package box
 
 import (

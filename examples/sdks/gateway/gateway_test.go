@@ -60,7 +60,7 @@ func TestStreamsAreNotHeld(t *testing.T) {
 	}
 }
 
-// What is not admitted is told as a provider tells it, and names no key.
+// A refusal looks like a provider's, and names no key.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -81,7 +81,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whatever the client sends as a key, the provider gets the gateway's.
+// The client may send any key: the provider gets the gateway's.
 func TestKeyStaysInTheGateway(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen <- r.Header }))

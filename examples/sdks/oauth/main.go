@@ -1,6 +1,6 @@
 // Oauth puts a client of golang.org/x/oauth2 under tripmeter. The token goes on
-// below: it is taken when a call has its turn, so that it cannot expire in the
-// line, and fetching it is no call of the budget.
+// below: it is taken when a call has its turn. So it cannot expire in the line, and
+// fetching it is no call of the budget.
 //
 //	go run ./oauth
 package main

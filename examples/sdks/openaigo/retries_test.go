@@ -117,8 +117,8 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// A timeout of the SDK runs while the call stands in the line, so a wait that
-// would outlast it is refused before anything is sent.
+// A timeout of the SDK runs while the call stands in the line. So a wait that would
+// outlast it is refused before anything is sent.
 func TestTimeoutCoversTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, p, _ := client(t, providertest.Options{}, transport.Options{RPM: 1}, option.WithMaxRetries(0))
