@@ -39,10 +39,10 @@ const (
 	mostProbe  = time.Hour
 )
 
-// UsedUp takes in that an allowance of a day or longer is used up. Until a reset that
-// the provider names nobody goes. Else all wait for the next reset that the profile
-// or the calendar of UTC makes likely, while one call at a time goes as a probe. The
-// attempt must still be ended.
+// UsedUp takes in that an allowance of a day or longer is used up. If the provider
+// names a reset, no call goes before it. Else all calls wait for the reset that the
+// profile or the UTC calendar makes likely. Meanwhile one call at a time goes as a
+// probe. The attempt must still be ended.
 func (c *Call) UsedUp(now time.Time, a Allowance) {
 	var s *Scope
 	if a.Wide {
@@ -87,15 +87,15 @@ func (b *Budget) togetherName(account, pattern string) string {
 	return account + ofModel + "together " + b.clean(pattern, 70, "")
 }
 
-// join makes the path take from the scope of the models with a common allowance, from
-// the next call on, if its model is one of them.
+// join adds the scope of models with a common allowance to the path, if the path's
+// model is one of them. It takes effect from the next call on.
 func (p *Path) join() {
 	if s := p.wide(); s != p.account {
 		p.insert(s, "")
 	}
 }
 
-// allowances is what is known of allowances that are used up, in one scope.
+// allowances holds what one scope knows of its used-up allowances.
 type allowances struct {
 	probes int       // in a row that were refused
 	last   time.Time // of the last refusal

@@ -12,7 +12,7 @@ import (
 )
 
 // Any number of models and of keys leaves a bounded number of scopes behind. A
-// model whose calls are refused keeps what it has learned all the while.
+// model whose calls are refused keeps its learned limit all the while.
 func TestNamesFromOutsideAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, Options{Profile: ruled(0)})

@@ -330,8 +330,8 @@ func TestWhatWasConfiguredOutlivesItsTransports(t *testing.T) {
 	})
 }
 
-// Budgets that come one after the other over one limiter read the user's limit
-// each time, and not the one that the budget before put in force.
+// Several budgets follow one another over one limiter. Each reads the user's
+// limit, not the limit that the budget before put in force.
 func TestTwentyBudgetsOverOneLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := limit.New(limit.Options{Limits: perMinute()})
@@ -518,7 +518,7 @@ func TestALedgerOfAnotherMaking(t *testing.T) {
 	}
 }
 
-// foreign is a ledger that writes down what it is asked. It cannot be compared.
+// foreign is a ledger that writes down its calls. It cannot be compared.
 type foreign struct {
 	log   []string
 	names map[string]bool

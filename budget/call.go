@@ -108,8 +108,8 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 }
 
 // AdmitAgain waits at the head of the line for a further attempt, or behind the
-// others if the scope has refused again and again. A call that is refused whatever
-// else is answered would else go first after each pause, and bring the next one.
+// others if the scope has refused again and again. Otherwise a call that is always
+// refused would go first after each pause and bring the next pause.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
 	return c.admit(ctx, now, !c.blamed().inStreak())
 }
@@ -134,8 +134,8 @@ func (c *Call) Forecast(now time.Time) limit.Forecast {
 	return f
 }
 
-// A Who says for whom a call is made, and how. The zero Who is the common tenant,
-// interactive, ready to wait.
+// A Who says for whom a call is made, and how. The zero value of Who means the
+// common tenant, interactive, ready to wait.
 type Who struct {
 	// Tenant is the name of a scope: [Budget.TenantScope].
 	Tenant string

@@ -245,9 +245,9 @@ func (d *dimension) obey(l *limit.Limit) {
 	}
 }
 
-// shared reports whether the limit is the user's share of a larger one. What is left
-// of that one is not for this budget alone, so nothing that answers show lets more go
-// at once.
+// shared reports whether the limit is the user's share of a larger one. The balance
+// of the larger limit is not for this budget alone. So nothing that answers show
+// lets more go at once.
 func (d *dimension) shared() bool {
 	n := d.configured.Rate.N
 	return d.law.share || n > 0 && d.said >= 2*n
@@ -357,8 +357,8 @@ func (p *Path) enter(now time.Time, c limit.Cost, m *marks) *marks {
 	return m
 }
 
-// correct corrects what was entered at sent: what comes back counts from then, what
-// comes on top from now on.
+// correct corrects the entry made at sent: a refund counts from sent, a further
+// charge counts from now.
 func (p *Path) correct(sent, now time.Time, c limit.Cost) {
 	for _, s := range p.scopes {
 		if !s.some.Load() {

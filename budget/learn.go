@@ -23,9 +23,9 @@ type change struct {
 }
 
 // learn takes in what a quota says of the limit of that unit and window at now. It
-// returns what is left, unless that is unknown, and the changes of the limit, if it
-// follows what the quota says or another law is believed. m are the marks of an
-// attempt that was not refused, or nil. See [Path.learn].
+// returns the remaining balance, if it is known. It also returns the changes of the
+// limit, if the limit follows the quota or another law is believed. m are the marks
+// of an attempt that was not refused, or nil. See [Path.learn].
 func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.Duration, own limit.Cost, m *marks) (left reading, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

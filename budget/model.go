@@ -106,7 +106,7 @@ func checkLimits(limits []limit.Limit, burst time.Duration) (set []limit.Limit, 
 	return kept, nil
 }
 
-// modelOf is what is configured for a model, nil if nothing is.
+// modelOf returns the configuration of a model, or nil.
 func (b *Budget) modelOf(model string) *Model {
 	for i := range b.models {
 		if b.models[i].fits(model) {

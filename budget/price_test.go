@@ -14,8 +14,8 @@ import (
 // models are those of the recorded responses whose charge depends on the model.
 var models = map[string]string{"bedrock-converse-cache-claude": "anthropic.claude-sonnet-4-v1:0"}
 
-// Every recorded or documented response that says what it cost is charged just
-// that, by the rule that runs, under the provider's own profile.
+// Every recorded or documented response that states its cost is charged just
+// that. The rule is the one in use, under the provider's own profile.
 func TestRecordedResponsesAreChargedWhatTheySay(t *testing.T) {
 	b, err := os.ReadFile("../usage/testdata/usage.json")
 	if err != nil {

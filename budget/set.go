@@ -10,7 +10,7 @@ import (
 
 // SetLimit configures a limit of each account while calls run: it adds the limit,
 // or changes the one of that name, or removes it if its Rate is zero. It stays set:
-// what is learned and cut is measured against it from now on. Credit is kept as
+// from now on, learned limits and cuts are measured against it. Credit is kept as
 // [limit.Limiter.SetLimit] says. A limit without a name gets that of [NameOf]. An
 // impossible value is an error and changes nothing.
 func (b *Budget) SetLimit(l limit.Limit) error {

@@ -81,8 +81,9 @@ func (s *spend) held() limit.Reservation {
 	return s.beside
 }
 
-// used is what an answer says that the call has used, whatever the provider charges
-// against its limits. A count that is not known is as it was charged.
+// used is the use that an answer states for the call. The provider may charge
+// something else against its limits. A count that is not known is as it was
+// charged.
 func (s *spend) used(r *usage.Result, input, output int64) limit.Spend {
 	if s == nil {
 		return limit.Spend{}

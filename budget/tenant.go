@@ -27,12 +27,12 @@ type Tenant struct {
 	// the provider.
 	Limits []limit.Limit
 
-	// DayTokens, DayMoney, MonthTokens and MonthMoney are what it may use in a day
-	// and in a month: tokens, and millionths of the currency of Prices. 0 is any
-	// amount. A call that would go beyond is refused at once: nobody waits for weeks.
-	// What a call takes when it is admitted is its price, corrected when its usage is
-	// known. The part of it that is a guess takes no more than is left. The money of
-	// a call is rounded up to a millionth.
+	// DayTokens, DayMoney, MonthTokens and MonthMoney limit its use in a day and in a
+	// month: tokens, and millionths of the currency of Prices. 0 is any amount. A
+	// call that would go beyond is refused at once: nobody waits for weeks. What a
+	// call takes when it is admitted is its price, corrected when its usage is known.
+	// The part of it that is a guess takes no more than is left. The money of a call
+	// is rounded up to a millionth.
 	//
 	// They are part of the one decision about a call: see [limit.Allowances]. Only
 	// where Options.Ledger is set are they taken before the ledger is asked, and given

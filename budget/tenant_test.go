@@ -137,8 +137,8 @@ func TestBeyondTheMonth(t *testing.T) {
 	})
 }
 
-// Only what a request states is too much for a month. A guess takes what is left, and
-// the usage says what it was; a month without anything left refuses it.
+// Only what a request states is too much for a month. A guess takes no more than is
+// left, and the usage corrects it. A month with nothing left refuses it.
 func TestAGuessIsNotTooLargeForAMonth(t *testing.T) {
 	for _, charge := range []estimate.Charge{estimate.ChargeSettle, estimate.ChargeActual, estimate.ChargeEstimate} {
 		for name, tenant := range map[string]Tenant{
@@ -190,7 +190,7 @@ func TestAGuessIsNotTooLargeForAMonth(t *testing.T) {
 	}
 }
 
-// What is cut off is what costs too much, to the token.
+// The cut takes off exactly the tokens that cost too much.
 func TestACutGuessCostsAllThatIsLeft(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 20_000 {
@@ -304,7 +304,7 @@ func TestTenantsChangeWhileCallsRun(t *testing.T) {
 	})
 }
 
-// A limit that is set by hand while calls run stays set, whatever is refused.
+// A limit that is set by hand while calls run stays set after any refusal.
 func TestALimitSetByHandStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, Options{Limits: perMinute(), Profile: ruled(estimate.ChargeEstimate)})

@@ -207,7 +207,7 @@ func (m *calibration) fit() (offset, factor float64) {
 	return offset, factor
 }
 
-// middleRatio is the median of what was charged by what was estimated.
+// middleRatio is the median of the ratios charged / estimated.
 func (m *calibration) middleRatio() float64 {
 	var r [windowSize]float64
 	for i, p := range m.pairs[:m.n] {

@@ -77,7 +77,8 @@ func TestAForeignTokenizerIsLearnedAsAFactor(t *testing.T) {
 	}
 }
 
-// Offset and factor are told apart, in whatever order small and large prompts come.
+// The calibrator separates offset from factor, in any order of small and large
+// prompts.
 func TestOffsetAndFactorAreToldApart(t *testing.T) {
 	for _, truth := range []struct{ offset, factor float64 }{{0, 1}, {500, 1}, {0, 1.3}, {500, 1.3}, {-50, 0.9}, {2000, 1}} {
 		var c Calibrator

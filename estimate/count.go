@@ -314,13 +314,13 @@ const (
 
 	// letterBits is set in all letters, and in the ten marks beside them.
 	letterBits = 0x4040404040404040
-	// longRow is the length that a row of letters of one case has in few words: what is
-	// longer is a sequence of symbols, as of genes and proteins.
+	// longRow is a length that rows of letters of one case rarely exceed in words.
+	// Longer rows are sequences of symbols, as of genes and proteins.
 	longRow = 22
 )
 
-// longLetters finds the row of letters of one case that t[i] is in, not before begin,
-// and returns what is added for it and where it ends.
+// longLetters finds the row of letters of one case around t[i], from begin at the
+// earliest. It returns the extra cost of the row and the row's end.
 func (w *weights) longLetters(t []byte, begin, i int) (extra int64, end int) {
 	c := classOf(t[i])
 	if c != classLower && c != classUpper {
@@ -350,10 +350,10 @@ func (c *counter) drawn(r rune) int64 {
 	return int64(c.w.wide[wideIndex(r)])
 }
 
-// lead is what a byte of 0x80 and above asks of the bytes after it, for itself
-// to begin a character (RFC 3629 section 4). Of the four bytes from it on, read
-// as a little-endian number, those under mask must be as in want, and the second
-// byte must lie from low to low+span.
+// lead is the condition under which a byte of 0x80 and above begins a character
+// (RFC 3629 section 4). The four bytes from it on are read as a little-endian
+// number. That number and mask must equal want, and the second byte must lie
+// from low to low+span.
 type lead struct {
 	mask, want uint32
 	low, span  uint8

@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// countSeeds are texts on which the ways of counting could part: stretches that end
-// inside an eight-byte word, digits and blanks across one, characters of every
-// length, bytes that are no character, escapes and what only looks like one.
+// countSeeds are texts on which the ways of counting could differ. They have
+// stretches that end inside an eight-byte word, and digits and blanks across the
+// edge of one. They have characters of every length, bytes that are no character,
+// escapes, and text that only looks like an escape.
 var countSeeds = []string{
 	"", "a", "Hello, world.", "1", "12", "123", "1234", "12345678901234567890", "abcdefg1234567hijk", "a1b22c333d4444",
 	" ", "  ", "   ", "a  b   c\t\td \t e", "1234567 \t 1234567  12345678", "\n\n\r\n", "x = y;\n\n\treturn\n", "----====", "/// ...",
@@ -82,7 +83,7 @@ func FuzzCountOfEncodedText(f *testing.F) {
 }
 
 // What encoding/json decodes from the raw inside of a string costs what the inside
-// was counted at. What is no JSON is counted too, and within bounds.
+// was counted at. Bytes that are no JSON are counted too, and within bounds.
 func FuzzCountJSONOfRaw(f *testing.F) {
 	for _, s := range countSeeds {
 		f.Add([]byte(s))
@@ -128,8 +129,8 @@ func TestCountIsNearlyAdditiveAndMonotone(t *testing.T) {
 	const bound = 8000
 	r := rand.New(rand.NewPCG(1, 2))
 	for f := range families {
-		// What the first character after a cut may cost more or less than as the
-		// first of a text, and a group and a row that may begin anew.
+		// After a cut the first character counts as the first of a text, which
+		// may change its cost. A group and a row may also begin anew.
 		w, most := f.weights(), int64(0)
 		for i, cost := range w.pair {
 			first := int64(w.pair[i&^0xff|'\n'] % marked)

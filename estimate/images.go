@@ -3,9 +3,9 @@ package estimate
 import "strings"
 
 // An image costs tokens by its size in pixels, each family of models by a rule
-// of its own. The model often stands behind the images in a body, and images can
-// be many, so a pass over the body adds up what every rule would need (tiles,
-// patches, ...) and the rule of the model is applied to the sums at the end.
+// of its own. The model often stands behind the images in a body, and there can
+// be many images. So a pass over the body keeps the sums for every rule (tiles,
+// patches, ...). The rule of the model is applied to the sums at the end.
 
 // The size that an image is taken to have when it cannot be read: it is behind
 // a URL, in a file store, or in a format that is not known. Images by URL in
@@ -85,11 +85,11 @@ func tiles(w, h int64) int64 {
 // with its proportions kept until they are at most limit.
 //
 // The scale that brings the area to limit patches gives sqrt(limit*w/h) columns
-// and sqrt(limit*h/w) rows. Both are rounded down, the one that lost more decides
-// the scale and the other follows from the proportions. With whole numbers:
-// 1800 x 2400, limit 1536: 33 columns, 45 rows; 33*2400 < 45*1800, so the columns
-// decide, and 33*2400/1800 = 44 rows make 1452, the published figure (OpenAI
-// vision guide).
+// and sqrt(limit*h/w) rows. Both are rounded down. The number that lost more
+// decides the scale, and the other follows from the proportions. With whole
+// numbers: 1800 x 2400, limit 1536: 33 columns, 45 rows; 33*2400 < 45*1800, so
+// the columns decide, and 33*2400/1800 = 44 rows make 1452, the published figure
+// (OpenAI vision guide).
 func grid(w, h, unit, limit int64) int64 {
 	if n := ceilDiv(w, unit) * ceilDiv(h, unit); n <= limit {
 		return n

@@ -18,13 +18,10 @@ import (
 // What the cap allows is charged on arrival, and the
 // rest comes back when the usage is known.
 // A large prompt with a small cap is not free.
-// The characters of a text are counted, in whatever
-// script, escaped or not.
-// A text of numbers reaches the counter whole, and
-// token ids are one token each.
-// Definitions are prompt, under every name.
-// The published numbers of the form of a chat.
-// What is no request still has a price, by its size.
+// The characters of a text are counted in any script, escaped or not. A text of
+// numbers reaches the counter whole, and token ids are one token each.
+// Definitions are prompt, under every name. The published numbers of the form
+// of a chat. A body that is no request still has a price, by its size.
 func TestABodyThatIsNotUnderstoodIsPricedBySize(t *testing.T) {
 	filler := strings.Repeat("x", 4000)
 	for _, body := range []string{
@@ -45,7 +42,7 @@ func TestABodyThatIsNotUnderstoodIsPricedBySize(t *testing.T) {
 			t.Errorf("understood %.30q...", body)
 		}
 		if r.Input < 1000 || r.Input > 1500 {
-			t.Errorf("%.30q...: %d tokens, want a quarter of %d bytes, or what was found if that is more", body, r.Input, len(body))
+			t.Errorf("%.30q...: %d tokens, want a quarter of %d bytes, or the tokens found if they are more", body, r.Input, len(body))
 		}
 	}
 	if r := Inspect(nil, Options{}); r.Understood || r.Input != 0 || r.Choices != 1 || r.Kind != "unknown" {
@@ -80,8 +77,8 @@ func TestDeepBodiesAreRead(t *testing.T) {
 	}
 }
 
-// Of inputs made to be looked at again and again, the counter is
-// handed each byte once at most, and the effort on equal names stays bounded.
+// These inputs tempt a scanner to read them again and again. The counter gets
+// each byte once at most, and the effort on equal names stays bounded.
 func TestTheWorkIsLinear(t *testing.T) {
 	for _, body := range []string{
 		`{"prompt":"` + strings.Repeat(`\\`, 1<<18) + `\""}`,
@@ -139,8 +136,8 @@ type countFunc func(model string, raw []byte) int64
 
 func (f countFunc) CountJSON(model string, raw []byte) int64 { return f(model, raw) }
 
-// A Counter is told the model wherever the model stands, and none of
-// its answers does harm.
+// A Counter gets the model from any place in the request, and none of its
+// answers does harm.
 func TestACounterOfOnesOwnIsUsed(t *testing.T) {
 	for _, c := range []struct{ body, path, model string }{
 		{`{"model":"m","prompt":"x"}`, "", "m"},
@@ -227,8 +224,8 @@ func TestTheLastModelNameIsKept(t *testing.T) {
 	}
 }
 
-// The second pass begins anew, whatever the first had
-// found before it met the name again.
+// The second pass begins anew. Nothing that the first pass found before it met
+// the name again is kept.
 func TestTheSecondPassBeginsAnew(t *testing.T) {
 	once := `{"model":"gpt-4o","n":2,"messages":[{"role":"user","name":"Ann","content":[{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}],"x":"y","max_tokens":7}`
 	want := Inspect([]byte(once), Options{})

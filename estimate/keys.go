@@ -2,9 +2,9 @@ package estimate
 
 // The names around a value say what it means. A place says how a value is
 // read; the tables below give the place for each name. Names that are in no
-// table are not read, except inside a message: there everything is prompt until
-// it is known not to be, for an estimate that is too low overruns a limit, while
-// a name made next year costs a few tokens too many at worst.
+// table are not read, except inside a message. There everything is prompt unless
+// a table says otherwise. An estimate that is too low overruns a limit, while a
+// name made next year costs a few tokens too many at worst.
 type place uint8
 
 const (
@@ -44,8 +44,8 @@ const (
 // callMark marks the names of calls of tools and of their results.
 const callMark = 1
 
-// Slots for settings. A setting of each name is kept by itself, so that the last
-// of two equal names wins, and of two different names the larger value.
+// Slots for settings. A setting of each name is kept by itself. So the last of
+// two equal names wins, and of two different names the larger value wins.
 const (
 	slotStream = iota
 	slotBudget

@@ -8,8 +8,8 @@ const (
 )
 
 // byModel keeps one T for each of the models used last. Names come from requests,
-// so there may be any number: when a new one comes and maxModels are
-// there, the one that learned longest ago is forgotten.
+// so there may be any number. If maxModels are kept and a new model comes,
+// byModel forgets the model that learned longest ago.
 type byModel[T any] struct {
 	mu    sync.Mutex // guards what follows; held for a look-up or one short sort
 	m     map[modelKey]*learned[T]

@@ -67,8 +67,8 @@ func TestWhatIsReservedIsNearWhatIsProduced(t *testing.T) {
 	}
 }
 
-// Where some answers are long and most are short, what is expected adds up to what is
-// produced.
+// Where some answers are long and most are short, the expected outputs add up to the
+// produced outputs.
 func TestExpectedOutputsAddUpToWhatIsProduced(t *testing.T) {
 	for name, draw := range map[string]func(n int, r *rand.Rand) int64{
 		"one in four long":    func(n int, r *rand.Rand) int64 { return long(n%4 == 0) },

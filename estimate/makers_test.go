@@ -138,8 +138,8 @@ func TestReasoningUnderTwoNamesCountsOnce(t *testing.T) {
 	}
 }
 
-// An embedding is its text, whatever stands around it, and the ids of a conversation
-// before do not double the answers.
+// An embedding is priced by its text, not by the wrapping. The ids of an earlier
+// conversation do not double the answers.
 func TestTheWrappingOfAPromptIsNotPrompt(t *testing.T) {
 	if got := estimated("/model/amazon.nova-2-multimodal-embeddings-v1:0/invoke",
 		`{"taskType":"SINGLE_EMBEDDING","singleEmbeddingParams":{"embeddingPurpose":"GENERIC_INDEX","embeddingDimension":1024,"text":{"truncationMode":"END","value":"hi"}}}`); got > 3 {

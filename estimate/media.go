@@ -2,9 +2,9 @@ package estimate
 
 import "bytes"
 
-// Media that is not an image is priced by its length in seconds or pages where its
-// header says it, and by the length of the payload otherwise. The figures err on the low
-// side: the usage corrects an estimate that is too small.
+// Media that is not an image is priced by its length in seconds or pages, if its header
+// states that length. Otherwise it is priced by the length of the payload. The figures
+// err on the low side: the usage corrects an estimate that is too small.
 const (
 	wavBytesPerSecond        = 32_000 // 16 kHz, 16 bit, mono; used if the header cannot be read
 	pcmBytesPerSecond        = 48_000 // 24 kHz, 16 bit, mono: "pcm16" of the OpenAI audio guide

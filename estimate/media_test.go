@@ -86,7 +86,7 @@ func TestTheSizeOfAnImageIsReadFromItsFirstBytes(t *testing.T) {
 			t.Errorf("WebP %s: read %d x %d", name, w, h)
 		}
 	}
-	// What is cut short, or lies, has no size.
+	// A header that is cut short or false gives no size.
 	for _, data := range []string{"", "\x89PNG", "GIF89a", "\xff\xd8\xff", "\xff\xd8\xff\xe0\x00\x00", "\xff\xd8\xff\xe0\x00\x01", "RIFFxxxxWEBPVP8X", "RIFFxxxxWEBPVP9Zxxxxxxxxxxxxxxxxxx"} {
 		if _, w, h := payload(base64.StdEncoding.EncodeToString([]byte(data))).header(); w != 0 || h != 0 {
 			t.Errorf("%q: read %d x %d", data, w, h)
@@ -163,7 +163,7 @@ func TestImagesCostWhatTheMakersPublish(t *testing.T) {
 		{"gemini-2.5-flash", 384, 384, false, 258},
 		{"gemini-2.0-flash", 960, 540, false, 1548},
 		{"google/gemini-2.5-flash", 10, 10, false, 258},
-		// As recorded: one price whatever the size.
+		// As recorded: one price for every size.
 		{"gemini-2.5-flash", 960, 540, false, 258},
 		{"gemini-3-flash-preview", 300, 300, false, 1089},
 		{"us.amazon.nova-pro-v1:0", 900, 900, false, 1800},
@@ -191,8 +191,8 @@ func TestImagesCostWhatTheMakersPublish(t *testing.T) {
 	}
 }
 
-// An image inside a body is charged as an image,
-// whatever its size in bytes, and wherever it sits.
+// An image inside a body is charged as an image, with any size in bytes and in
+// any place.
 func TestADataURLIsMediaWhereverItStands(t *testing.T) {
 	image := pngBase64(1024, 1024, 2_500_000)
 	url := "data:image/png;base64," + image

@@ -132,9 +132,9 @@ const serverToolSize = 60
 
 // Requests of the recorded sizes, with other words in them, are estimated near what was
 // charged. A text of other words of the same length has other tokens, by a tenth as a
-// rule, and what the definitions of tools were is not known, nor whether a schema was one
-// of a tool or of the answer: so only the requests are held to the bound of which enough
-// is kept.
+// rule. The definitions of tools are not recorded. Nor is it recorded whether a schema
+// belonged to a tool or to the answer. So only requests of which enough is kept are held
+// to the bound.
 func TestRecordedSizesAreEstimatedNearWhatWasCharged(t *testing.T) {
 	by := map[string]*spread{}
 	shapes := readLines[recordedShape](t, "testdata/recorded/shapes.jsonl")

@@ -4,10 +4,11 @@ import "bytes"
 
 // A Request is what a body says about its cost. The zero Request says nothing.
 type Request struct {
-	// Kind is the interface that the body is for: "chat", "responses",
-	// "completions", "embeddings", "messages" (Anthropic), "gemini", "converse"
-	// (Bedrock), or one that only the path can tell ("moderations", "rerank",
-	// "images", "audio", "transcription", "count"), "multipart", or "unknown".
+	// Kind is the interface that the body is for. It is "chat", "responses",
+	// "completions", "embeddings", "messages" (Anthropic), "gemini" or
+	// "converse" (Bedrock). Only the path can show "moderations", "rerank",
+	// "images", "audio", "transcription" and "count". Two more values are
+	// "multipart" and "unknown".
 	Kind string
 
 	// Model is the model as the body, or else the path, names it; "" is not known.
@@ -153,8 +154,8 @@ func inspect(body []byte, path string, count counting) Request {
 	return s.request(path, true)
 }
 
-// likelyFamily looks for the model where it stands as a rule, in the path, at the
-// beginning or at the end, so that one pass is enough. A wrong guess costs a second.
+// likelyFamily looks for the model where it usually stands: in the path, or at the
+// beginning or end of the body. So one pass is enough. A wrong guess costs a second.
 func (s *scanner) likelyFamily(path string) Family {
 	if name := modelInPath(path); name != "" {
 		return s.named(name).tokens
@@ -231,8 +232,8 @@ func (s *scanner) request(path string, fast bool) Request {
 	r.Traits = s.traits()
 	media := addSat(r.ImageTokens, r.MediaTokens)
 	if !r.Understood {
-		// What was found may be all there is, or a beginning of it. The size
-		// without the payloads stands for the rest.
+		// The part that was read may be the whole text or only its beginning.
+		// The size without the payloads stands for the rest.
 		bySize := ceilDiv(r.Size-s.payloadBytes, 4)
 		r.Input = max(addSat(ceilDiv(r.Text, 1000), t.ids), bySize)
 		r.Quarters = max(r.Quarters, bySize)
@@ -333,6 +334,7 @@ func (s *scanner) choices() int64 {
 	return n
 }
 
-// strayTokens prices a payload in a body of an unknown kind, where nothing tells
-// what it is: as an image of the default size under the default rule.
+// strayTokens is the price of a payload in a body of an unknown kind. The
+// payload's type is unknown, so it is priced as an image of the default size
+// under the default rule.
 const strayTokens = 765

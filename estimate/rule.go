@@ -133,8 +133,9 @@ func (u Rule) Validate() error {
 // Input and Output are what is expected. StatedInput and StatedOutput are the parts of
 // them that the request itself states: the text it carries, the cap it sets. The rest
 // is a guess: what the maker of the model adds, an assumed cap, learned outputs, the
-// number of choices, the size of what was not read. Only what is stated may be refused
-// as larger than a limit; a guess is taken for what the limit can admit.
+// number of choices, the size of what was not read. Only the stated parts can make a
+// request too large for a limit. A guess is reduced to the amount that the limit can
+// admit.
 type Price struct {
 	Input, Output             int64
 	StatedInput, StatedOutput int64
@@ -142,8 +143,8 @@ type Price struct {
 
 // Price returns what a request is charged on arrival. learned is the output in tokens
 // that a whole answer of the model has had (all choices together), 0 if not enough
-// answers have been seen. Prices are at least 0 and saturate at math.MaxInt64; what is
-// stated is never more than the whole.
+// answers have been seen. Prices are at least 0 and saturate at math.MaxInt64.
+// StatedInput and StatedOutput are at most Input and Output.
 func (u Rule) Price(r Request, learned int64) Price {
 	var p Price
 	p.Input, p.StatedInput = u.prompt(r)
@@ -230,8 +231,8 @@ type Used struct {
 }
 
 // Actual is what a call that was priced at (input, output) is charged in the end.
-// Under ChargeEstimate that is the price itself; else it is what was used, and
-// the price where that is not known.
+// Under ChargeEstimate that is the price itself. Else it is the usage, or the
+// price if the usage is unknown.
 func (u Rule) Actual(input, output int64, used Used) (actualInput, actualOutput int64) {
 	if u.Charge == ChargeEstimate {
 		return input, output

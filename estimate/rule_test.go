@@ -129,8 +129,8 @@ func TestARuleThatContradictsItselfIsNamed(t *testing.T) {
 }
 
 // Some providers bill a document as the text that its
-// base64 is. What was used beyond the price is the charge in the end, and is not
-// capped by anything that was estimated; what was used short of it comes back.
+// base64 is. In the end the charge is the usage, and no estimate caps it. If the
+// usage is below the price, the rest comes back.
 func TestWhatWasUsedBeyondThePriceIsCharged(t *testing.T) {
 	pdf := strings.Repeat("q7Zt/0Xa+9PbLm3R", 100_000)
 	r := Inspect([]byte(`{"model":"mistral-small","messages":[{"role":"user","content":[{"type":"document_url","document_url":"data:application/pdf;base64,`+pdf+`"}]}],"max_tokens":100}`), Options{})

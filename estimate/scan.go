@@ -98,7 +98,8 @@ type frame struct {
 }
 
 // A member is a name in an open object and the totals as they stood before it.
-// What it added is the difference to the next member of the object, or to now.
+// Its contribution is the difference from before to the totals at the next
+// member of the object, or to those of now.
 type member struct {
 	start, end int    // of the name, in the body
 	plain      bool   // the name is ASCII without escapes
@@ -170,9 +171,9 @@ func (s *scanner) release() {
 	scanners.Put(s)
 }
 
-// run reads the body with a count of its texts. Names that come twice are so rare,
-// and to keep the totals before each name costs so much, that this is done only in a
-// second pass, after the first has met such a name.
+// run reads the body with a count of its texts. Keeping the totals before each name
+// is expensive, and names that come twice are rare. So a second pass does it, and
+// only after the first pass has met such a name.
 func (s *scanner) run(count counting) {
 	s.count = count
 	s.begin(false)
@@ -346,7 +347,7 @@ func (s *scanner) name(f *frame, start, end int) {
 	if f.place == asConfig {
 		tier = 1
 	}
-	// The last of two equal names wins, whatever its value.
+	// The last of two equal names wins, with any value.
 	switch f.value {
 	case asContent, asSkipped:
 		if f.arg == callMark {
@@ -407,8 +408,8 @@ func plainKey(dst, raw []byte) []byte {
 	return dst
 }
 
-// remember notes a name of the object f. If it has come before, what it added
-// then is taken away again: the last one counts, as in encoding/json.
+// remember notes a name of the object f. If the name has come before, its first
+// contribution is subtracted: the last one counts, as in encoding/json.
 func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 	if f.full || s.effort > maxEffort {
 		return false
@@ -643,7 +644,7 @@ func (s *scanner) subtree(i int, p place) int {
 const minEmbedded = len("data:,;base64")
 
 // leaveOut takes the string from start to end out of the stretch that begins at from,
-// if it is a payload, and returns where the stretch goes on.
+// if the string is a payload. It returns where the stretch goes on.
 func (s *scanner) leaveOut(from, start, end int, p place) int {
 	raw := s.body[start:end]
 	k, body, ok := s.embedded(raw)

@@ -47,8 +47,8 @@ const (
 	wordServer
 )
 
-// wordOf is the table of names in definitions of tools and in schemas. Most names are
-// told by one letter and their length.
+// wordOf is the table of names in definitions of tools and in schemas. One letter and
+// the length identify most names.
 func wordOf(key []byte) word {
 	if len(key) < len("type") {
 		return wordOther
@@ -152,11 +152,12 @@ func (s *scanner) toolType(sh *shape, raw []byte) {
 // toolDepth is where the type of a tool stands: in an object in a list.
 const toolDepth = 2
 
-// shapeDepth is the level below which the parts of a definition are not told apart.
+// shapeDepth is the deepest level at which the parts of a definition are
+// distinguished.
 const shapeDepth = 64
 
-// definition is [scanner.subtree] for a definition of tools or a schema: what it is made
-// of goes into sh.
+// definition is [scanner.subtree] for a definition of tools or a schema. It writes the
+// parts of the definition to sh.
 func (s *scanner) definition(i int, sh *shape) int {
 	b := s.body
 	depth, from := 0, i

@@ -33,9 +33,9 @@ var statistics = []statistic{
 
 // simulate lets calls through a ledger that takes what a statistic expects and corrects
 // it five seconds later. The provider has the same quota, knows each answer when its call
-// arrives, and refuses what it has no credit for; a refusal costs a second. It returns
-// the part of the quota that was used, the refusals for a thousand calls, and the sum of
-// what was expected over the sum of what was produced.
+// arrives, and refuses a call without enough credit. A refusal costs a second. simulate
+// returns the used part of the quota and the refusals for a thousand calls. Its last
+// result is the sum of the expected outputs over the sum of the produced outputs.
 func simulate(s statistic, draw func(n int, r *rand.Rand) int64) (used, refused, sum float64) {
 	const (
 		rate     = 1000.0 // tokens a second
@@ -102,9 +102,9 @@ var outputSequences = []struct {
 	{"eight of 3,000 in forty", func(n int, _ *rand.Rand) int64 { return long(n%40 < 8) }},
 }
 
-// The mean without the longest answer is the statistic that is used: it uses the quota as
-// the plain mean does, is refused less than a quantile that cuts the tail off, and is
-// deaf to one wild answer.
+// The mean without the longest answer is the statistic in use. It uses the quota as the
+// plain mean does, and ignores one wild answer. It is refused less than a quantile that
+// cuts the tail off.
 func TestTheMeanWithoutTheLongestLosesNeitherTailNorQuota(t *testing.T) {
 	refusals := map[string]float64{}
 	for _, seq := range outputSequences {

@@ -109,8 +109,8 @@ type weights struct {
 	// box is the weight of a box-drawing or block character after the same one, and
 	// after two of the same.
 	box [boxes][2]uint16
-	// row is what a mark after two of the same costs less than after one, and longRow
-	// what one after eight costs less than after two.
+	// row is the discount of a mark after two of the same against a mark after
+	// one. longRow is the further discount after eight of the same.
 	row, longRow int64
 	// long is added to a letter after longRow or more of the same case, and after another letter: small, capital.
 	long [2]int64
@@ -225,10 +225,11 @@ func wideIndex(r rune) uint16 {
 }
 
 // digitRuns tells how digits fall into groups of three. A state is the number
-// of digits so far in the group that the last character belongs to, 0 if it
-// is no digit. At state<<8 | m, where bit i of m is set if the i-th of the next
-// eight characters is a digit, it holds the groups that begin after another
-// digit, and from bit 4 up the state after the eight.
+// of digits so far in the group that the last character belongs to, 0 if it is
+// no digit. The index is state<<8 | m. Bit i of m is set if the i-th of the
+// next eight characters is a digit. The low four bits of an entry count the
+// groups that begin after another digit. The bits from 4 up hold the state
+// after the eight characters.
 var digitRuns = func() (t [4 << 8]uint8) {
 	for i := range t {
 		state, begun := uint8(i>>8), uint8(0)

@@ -93,7 +93,7 @@ func TestErrorsOnHeldOutTextsStayWithinTheBounds(t *testing.T) {
 }
 
 // Four characters a token undercounts Chinese, Japanese and Korean by 2.4 to 6
-// times. No text of such characters, whatever they are, is below 0.6 a character.
+// times. No text of such characters is below 0.6 a character.
 func TestNoEastAsianCharacterIsNearlyFree(t *testing.T) {
 	scripts := map[string]*unicode.RangeTable{"Han": unicode.Han, "Hangul": unicode.Hangul, "Hiragana": unicode.Hiragana, "Katakana": unicode.Katakana}
 	for name, script := range scripts {

@@ -34,9 +34,9 @@ type Profile struct {
 	// InputOnly: a limit on tokens counts the prompt alone.
 	InputOnly bool
 
-	// RequestBurst and TokenBurst are how much of the rate, as a time, may go
-	// in one instant after idling, for limits of a minute or less. 0 is 1 s for
-	// requests and 10 s for tokens.
+	// RequestBurst and TokenBurst bound the burst after idling, for limits of a
+	// minute or less. They are times: the rate over that time may go in one
+	// instant. 0 is 1 s for requests and 10 s for tokens.
 	RequestBurst, TokenBurst time.Duration
 
 	// Headroom is the share of each limit, in per cent, that is used; 0 is all
@@ -67,7 +67,7 @@ type Profile struct {
 	// providers that name one there name it nowhere else, so the zero value does.
 	IgnoreBodyWait bool
 
-	// Unlimited: the provider limits no rates. What it has no room for waits there, as
+	// Unlimited: the provider limits no rates. Calls beyond its room wait there, as
 	// with a server on one's own machine. So nothing is awaited from the first answer.
 	Unlimited bool
 
@@ -116,10 +116,10 @@ func (p Profile) Charging(c estimate.Charge) Profile {
 	return p
 }
 
-// AsRecorded reports whether p charges as the profile of its name does, so that what
-// recorded traffic shows of single endpoints and models ([DebitFor]) holds for it.
-// A rule that the user changed goes before the records. So do fields that speak of
-// somebody else's limit.
+// AsRecorded reports whether p charges as the profile of its name does. If so, the
+// recorded traffic of single endpoints and models ([DebitFor]) applies to p. A rule
+// that the user changed goes before the records. So do fields that speak of somebody
+// else's limit.
 func (p *Profile) AsRecorded() bool {
 	for i := range table {
 		if t := &table[i]; t.Name == p.Name {

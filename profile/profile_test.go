@@ -60,7 +60,7 @@ func TestForHost(t *testing.T) {
 	}
 }
 
-// What is handed out can be changed without changing the table.
+// A caller can change a profile from ByName without changing the table.
 func TestCopies(t *testing.T) {
 	p, ok := ByName("OpenAI")
 	if !ok {

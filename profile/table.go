@@ -106,8 +106,8 @@ var table = []Profile{
 		Source:      "Amazon Bedrock quotas, token burndown", AsOf: "2026-10",
 	},
 	{
-		// A wall-clock minute; the balance is told after the call, without
-		// what came from the cache. Audio is counted in seconds.
+		// A wall-clock minute; the balance is reported after the call, without
+		// tokens from the cache. Audio is counted in seconds.
 		Name: "mistral", Hosts: []string{"api.mistral.ai", "codestral.mistral.ai"},
 		Rule:     estimate.Rule{Charge: estimate.ChargeSettle, CachedFree: true, AudioFree: true},
 		Headroom: 95, RemainingAfter: true,

@@ -84,9 +84,10 @@ func cpu(t testing.TB, s *redistest.Server) (sum float64) {
 	return sum
 }
 
-// One hot budget and 64 callers: each in a limiter of its own, so that every call
-// decides for one, or all in one limiter, so that a call decides for all who wait
-// meanwhile. Decisions a second, the server's time for each, and the wait of one.
+// One hot budget and 64 callers. If each is in a limiter of its own, every call
+// decides for one. If all are in one limiter, a call decides for all callers that
+// wait meanwhile. Decisions a second, the server's time for each, and the wait of
+// one.
 func BenchmarkHotBudget(b *testing.B) {
 	for _, name := range []string{"goredis", "rueidis"} {
 		single := 0.0

@@ -252,9 +252,9 @@ type answer struct {
 	err error
 }
 
-// send has the client send c. Clients bound a call in ways of their own (go-redis
-// does not look at the context unless told to), so nobody waits for them longer
-// than the Timeout.
+// send has the client send c. Clients bound a call in ways of their own: go-redis
+// ignores the context unless an option says otherwise. So nobody waits for them
+// longer than the Timeout.
 func (l *Limiter) send(c *call, to chan<- answer) {
 	args := c.args // the array is the next call's when this one is answered
 	ctx, cancel := context.WithTimeout(l.ctx, l.o.Timeout)

@@ -31,9 +31,9 @@ func section(text, key string) (value string, under []string) {
 	return "", nil
 }
 
-// The compose file starts a store that this package can use: an image that there is, a
-// command line that a server accepts, the port that the example takes without a flag,
-// and a volume that is declared.
+// The compose file starts a store that this package can use. The image exists, a
+// server accepts the command line, and the volume is declared. The port is the one the
+// example takes without a flag.
 func TestTheComposeFileStartsAStore(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("compose.yaml")

@@ -110,8 +110,8 @@ func (l *Limiter) SetScopeLimit(name string, lim limit.Limit) error {
 // EnforceScopeLimit puts a limit in force for all members, and leaves what was
 // configured to be seen and restored. Errors are those of SetScopeLimit.
 //
-// The Edge of a Law that is put in force was seen on the clock of this process, and
-// is moved to that of the store. A configured Edge is UTC, by the store's clock.
+// The Edge of an enforced Law was seen on the clock of this process. It is moved to
+// the clock of the store. A configured Edge is UTC, by the store's clock.
 func (l *Limiter) EnforceScopeLimit(name string, lim limit.Limit) error {
 	return l.setLimit(ctlEnforce, name, lim)
 }

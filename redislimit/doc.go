@@ -66,6 +66,6 @@
 // 2^52 up or down, and a remainder in grains. A unit has as many grains as the
 // window has microseconds, below 2^45. A product of two of these is split into pieces of seven
 // bits, each of which stays below 2^53. Sums over all time are kept modulo 2^52.
-// Callers in the line may ask for 2^52 units together. Tags of the fair line are
-// fractions; they decide who is next and no credit.
+// Callers in the line may ask for 2^52 units together. Tags of the fair line are fractions;
+// they decide the order of callers and no credit.
 package redislimit

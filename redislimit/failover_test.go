@@ -26,10 +26,11 @@ func (f *failover) Run(ctx context.Context, s *redislimit.Script, keys, args []s
 	return (*f.now.Load()).Run(ctx, s, keys, args)
 }
 
-// The master dies, and a replica that is 10 ms behind takes over. What was decided
-// in those 10 ms is lost: at most the rate of decisions times the delay, and what
-// one call decides. The limiter finds the gap, admits nothing for the learning
-// period and begins from nothing. With WAIT for one replica nothing is lost.
+// The master dies, and a replica that is 10 ms behind takes over. The decisions of
+// those 10 ms are lost: at most the rate of decisions times the delay, and the
+// decisions of one call. The limiter finds the gap, admits nothing for the
+// learning period and begins from nothing. With WAIT for one replica nothing is
+// lost.
 func TestAFailoverLosesAtMostTheDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 10 * time.Millisecond

@@ -79,8 +79,8 @@ func tokenLimit(r limit.Rate, burst int64, empty bool) []limit.Limit {
 	return []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: r, Burst: burst, Empty: empty}}
 }
 
-// A line to the store that a test can cut, as when a process dies or its network
-// does, or that loses answers after the store has decided.
+// A wire is a line to the store. A test can cut it, as when a process or its
+// network dies. It can also lose answers after the store has decided.
 type wire struct {
 	redislimit.Runner
 	cut  atomic.Bool

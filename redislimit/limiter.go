@@ -186,7 +186,7 @@ func (l *Limiter) enter() {
 }
 
 // Close ends the limiter. Open reservations are kept, callers in the line are
-// refused with [ErrClosed], and what was settled is sent, within the Timeout.
+// refused with [ErrClosed], and settlements are sent, within the Timeout.
 func (l *Limiter) Close() error {
 	l.mu.Lock()
 	if l.closed {

@@ -102,8 +102,8 @@ func TestWhoGivesUpLeavesNoTraceInTheSharedLine(t *testing.T) {
 	})
 }
 
-// The callers of a process that is gone lose their turns, its places come back, and
-// what it was granted and never heard of is returned.
+// The callers of a dead process lose their turns, and its places come back. Grants
+// whose answers it never got are returned.
 func TestPlacesAndTurnsOfADeadProcessComeBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -302,9 +302,9 @@ func TestAProbeGoesAloneAndItsEndDecides(t *testing.T) {
 }
 
 // Three tenants with costs of 1, 4 and 20 tokens, all of them always waiting, in
-// four processes: what each was served over all four is equal, and at no instant
-// does one lag behind another by more than the largest cost of each and what is in
-// flight.
+// four processes. Over all four processes each tenant gets the same service. At no
+// instant does one lag behind another by more than the largest cost of each and
+// the calls in flight.
 func TestTenantsShareFairlyOverProcesses(t *testing.T) {
 	t.Parallel()
 	onTime(t, theTenantsShareFairlyOverProcesses)

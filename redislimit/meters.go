@@ -78,7 +78,7 @@ func readMore(packed string, l *limit.Limit, local func(us int64) time.Time) {
 }
 
 // paced is l as a process keeps it while the store is away. Nobody knows what the
-// windows hold meanwhile, so it begins with nothing and keeps the pace of the rate,
+// windows hold meanwhile. So it begins with nothing and keeps the pace of the rate,
 // after a burst that the guard would let go.
 func paced(l limit.Limit) limit.Limit {
 	burst, largest := l.Sizes()
@@ -116,15 +116,15 @@ func bit(b bool) int64 {
 
 const wrap = 1 << 52 // sums are kept modulo that
 
-// A mark is what had been charged in a scope when an attempt left, and what had
-// been charged so long before that the other side has it for sure.
+// A mark holds the charges of a scope at the instant an attempt left. before
+// holds the charges so much older that the other side has them for sure.
 type mark struct {
 	sums   sums
 	before [3]int64
 }
 
-// A trail is what the store told of the debits of a scope in the last half a
-// second, one for each slot. What it was not told of, it takes for charged later.
+// A trail holds the debits of a scope that the store reported in the last half a
+// second, one report for each slot. It takes other debits for charged later.
 type trail struct {
 	slots [16]trailSlot
 	last  int64
@@ -143,8 +143,8 @@ func (t *trail) note(now int64, debits [3]int64) {
 	t.last = max(t.last, k)
 }
 
-// at is the latest that was told up to that instant; if there is nothing, the
-// oldest that is kept.
+// at returns the latest report up to that instant; if there is none, the oldest
+// that is kept.
 func (t *trail) at(now int64) [3]int64 {
 	n := int64(len(t.slots))
 	var oldest [3]int64

@@ -259,7 +259,7 @@ func compare(t *testing.T, d direct, name string, lim limit.Limit, r *rand.Rand)
 	}
 }
 
-// Under another law what was used goes on, and no credit is made.
+// Under another law the use so far stays counted, and no credit is made.
 func TestALawThatChangesKeepsWhatWasUsed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -253,7 +253,7 @@ func theEightProcessesKilledAtRandom(t testing.TB) {
 	for _, c := range procs {
 		c.Process.Kill()
 	}
-	// What is left is what the dead held: it comes back.
+	// Only the dead processes still hold something: it comes back.
 	l := open(t, redislimit.Options{Name: "kill", Runner: viaRueidis(t, server.Addr), Limits: tokenLimit(limit.PerSecond(rate), burst, true), MaxInFlight: 4096,
 		Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second})
 	eventually(t, 10*time.Second, "places and turns of the dead are back", func() bool {

@@ -17,7 +17,8 @@ import (
 	"github.com/tripmeter/tripmeter/usage"
 )
 
-// A knower is a process with a budget over the store, and what it is told.
+// A knower is a process with a budget over the store. It notes how often a
+// charge was doubted.
 type knower struct {
 	t       *testing.T
 	l       *redislimit.Limiter
@@ -91,8 +92,8 @@ func (k *knower) model() (limit.LimitState, limit.Snapshot) {
 	return limit.LimitState{}, limit.Snapshot{}
 }
 
-// A limit that one process has learned, and what was left of it, hold the other, which
-// has heard no answer.
+// One process learns a limit and its balance. Both hold the other process, which has
+// seen no answer.
 func TestWhatOneLearnsAllKnowLimitsAndBalances(t *testing.T) {
 	t.Parallel()
 	a, b := knowers(t, nil, profile.Unknown())
@@ -196,7 +197,7 @@ func TestWhatOneLearnsAllKnowDoubts(t *testing.T) {
 		answered(b.begin(1_000, 2_000), left(6_000_000, remaining), 1_000, 10)
 	}
 	if b.doubted.Load() != 1 {
-		t.Errorf("the other process was told %d times", b.doubted.Load())
+		t.Errorf("Doubted was called %d times on the other process, want 1", b.doubted.Load())
 	}
 	c := b.begin(1_000, 2_000)
 	if got := c.Cost(); got.Input+got.Output < 3_000 {

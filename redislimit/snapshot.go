@@ -79,7 +79,7 @@ func (l *Limiter) degraded() limit.Snapshot {
 	return s
 }
 
-var errShare = errors.New("this is what it has")
+var errShare = errors.New("the snapshot shows that share")
 
 // read takes the store's answer. It is called with the lock held.
 func (q *query) read(r *reader, l *Limiter, c *call) {

@@ -18,7 +18,8 @@ import (
 )
 
 // An answer that is lost after the store has decided: the call is sent again, and
-// counts once. So credit at the end is what was there, less what was really used.
+// counts once. So the credit at the end is the credit at the start, less the real
+// use.
 func TestALostAnswerCountsOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -266,7 +267,7 @@ func TestAStoreThatNeverAnswersIsBounded(t *testing.T) {
 	if err == nil || time.Since(start) > 1200*time.Millisecond {
 		t.Errorf("%v after %v", err, time.Since(start))
 	}
-	// Told how many there will be, it begins with its share.
+	// With the number of Members set, it begins with its share.
 	l := open(t, redislimit.Options{Runner: runner, Timeout: 200 * time.Millisecond, Members: 4, Limits: tokenLimit(limit.PerSecond(4000), 4000, false)})
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 	defer stop()
@@ -333,8 +334,8 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// One process alone loses the store. It goes on with its share, and what it spent
-// is charged when it is back: nothing is admitted twice in the long run.
+// One process alone loses the store. It goes on with its share, and its spending
+// is charged when the store is back: nothing is admitted twice in the long run.
 func TestOneProcessCutOffIsChargedForItsShare(t *testing.T) {
 	t.Parallel()
 	onTime(t, theOneProcessCutOffIsChargedForItsShare)
@@ -372,8 +373,8 @@ type admission struct {
 	tokens int64
 }
 
-// hammer keeps every member busy for d and returns what was admitted, in order of
-// time, and the longest time that a call took which was bound to one second.
+// hammer keeps every member busy for d. It returns the admissions in order of
+// time, and the longest time of a call. Each call is bound to one second.
 func hammer(m []*redislimit.Limiter, callers int, cost int64, d time.Duration) (all []admission, longest time.Duration) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

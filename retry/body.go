@@ -89,8 +89,8 @@ func (b *body) failed() error {
 }
 
 // fresh reports whether get is one that http.NewRequest made: of bytes in memory,
-// which never fail, and with a reader of its own for each attempt. That is told by
-// the code of the function, so that the common body needs no wrapper.
+// which never fail, and with a reader of its own for each attempt. The code
+// pointer of the function shows that, so the common body needs no wrapper.
 func fresh(get func() (io.ReadCloser, error)) bool {
 	return slices.Contains(ofNewRequest, reflect.ValueOf(get).Pointer())
 }

@@ -89,7 +89,7 @@ func TestAnOutageIsNotMultiplied(t *testing.T) {
 	}
 }
 
-// What is asked for rarely has its attempts in an outage too: time earns them.
+// Rare calls have all their attempts in an outage too: time earns them.
 func TestFewCallsHaveTheirAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(answer(500, ""))

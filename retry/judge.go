@@ -64,7 +64,7 @@ const (
 	statusOverloaded = 529 // Anthropic: overloaded_error
 )
 
-// limited reports whether the body speaks of a limit or an overload, whatever the
+// limited reports whether the body speaks of a limit or an overload, under any
 // status. Some gateways, and Google's older interfaces, answer 403; the JSON
 // protocols of Amazon answer 400.
 func (c *call) limited() bool {

@@ -35,12 +35,12 @@ type OrderReader interface {
 	Order(*http.Request, *http.Response) Order
 }
 
-// A CreationReader is a base that knows what a request is for. If the base of a
-// [Transport] is one and Creates is true, another arrival of the request would make
-// another lasting thing, such as a batch or a file. Then it is sent again only if
-// it cannot have been taken in: it has an Idempotency-Key, there was no connection,
-// or the answer is a refusal (403, 429, 498, 503, 529). Creates gets the caller's
-// request.
+// A CreationReader is a base that knows what a request is for. Creates reports
+// whether another arrival of the request would make another lasting thing, such as
+// a batch or a file. If the base of a [Transport] is a CreationReader and Creates
+// is true, a request is sent again only if that makes no second thing: it has an
+// Idempotency-Key, there was no connection, or the answer is a refusal (403, 429,
+// 498, 503, 529). Creates gets the caller's request.
 type CreationReader interface {
 	Creates(*http.Request) bool
 }

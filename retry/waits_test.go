@@ -193,8 +193,8 @@ func (r *reader) Order(*http.Request, *http.Response) Order {
 	return r.order
 }
 
-// The wait of every attempt lies where the package comment says, whatever the
-// options, and the ceiling doubles.
+// Under all options, the wait of every attempt lies where the package comment
+// says, and the ceiling doubles.
 func TestBackoffStaysInItsBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lo, hi = 100 * time.Millisecond, time.Second

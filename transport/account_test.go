@@ -60,8 +60,8 @@ func (c *clinic) ask(ctx context.Context, rt http.RoundTripper, host, key, model
 	return status, err
 }
 
-// A refusal of the account holds all its models until the provider's instant, one of a
-// model holds that model, and neither holds another key or another host.
+// A refusal of the account holds all its models until the provider's instant. A
+// refusal of a model holds that model. Neither holds another key or another host.
 func TestARefusalHoldsWhatItSpeaksOf(t *testing.T) {
 	for _, row := range []struct {
 		name, body string

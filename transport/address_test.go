@@ -10,8 +10,9 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// Which requests share an account: the same host and the same credential, wherever
-// it stands, and whatever else differs. No name shows a credential.
+// Requests with the same host and the same credential share an account. The place
+// of the credential and all other differences do not count. No name shows a
+// credential.
 func TestWhoSharesAnAccount(t *testing.T) {
 	const aws = "AWS4-HMAC-SHA256 Credential=AKIA-canary/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature="
 	rt := gate(t, transport.Options{Base: script("200"), Scopes: transport.Scopes{Account: func(r *http.Request) string { return r.Header.Get("X-Team") }}})
@@ -75,8 +76,8 @@ func TestWhoSharesAnAccount(t *testing.T) {
 // chargedTo are the requests of each scope so far.
 var chargedTo = map[string]int64{}
 
-// A client for one tenant is the tenant's, whatever the context says; a context
-// counts before the function.
+// A client for one tenant is the tenant's, even if the context names another; a
+// context counts before the function.
 func TestForWhomACallIsMade(t *testing.T) {
 	rt := gate(t, transport.Options{
 		Base: script("200"),

@@ -239,9 +239,9 @@ func get(b *testing.B, rt http.RoundTripper, url string) {
 	resp.Body.Close()
 }
 
-// BenchmarkAdded reports the time that a layer adds to a round trip over a base
-// that answers at once, as a share of the time that go-retryablehttp alone adds.
-// The three take turns, so that the share holds on a busy machine too.
+// BenchmarkAdded reports the time that a layer adds to a round trip, as a share
+// of the time that go-retryablehttp alone adds. The base answers at once. The
+// three take turns, so that the share holds on a busy machine too.
 func BenchmarkAdded(b *testing.B) {
 	for _, body := range []struct{ name, contentType, body string }{
 		{"upload-2kB", "application/octet-stream", strings.Repeat("x", 2<<10)},

@@ -205,8 +205,8 @@ func (p *produced) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Ten thousand callers wait, each with a body of 3.9 MB. What is read ahead of them
-// all together is bounded.
+// Ten thousand callers wait, each with a body of 3.9 MB. The bytes read ahead of
+// all bodies together are bounded.
 func TestTenThousandBodiesInLine(t *testing.T) {
 	const callers, size = 10_000, 3_900_000
 	old := debug.SetGCPercent(20)

@@ -24,7 +24,7 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// priced sends a request and returns what it was charged on arrival.
+// priced sends a request and returns its charge on arrival.
 func priced(t testing.TB, o transport.Options, req *http.Request) (cost limit.Cost, err error) {
 	t.Helper()
 	o.Base = rttest.Func(func(r *http.Request) (*http.Response, error) {
@@ -130,8 +130,8 @@ func TestAnUnknownPathIsJudgedByItsBody(t *testing.T) {
 	}
 }
 
-// The type of a body says what it may hold. What is no JSON is an upload, and so costs a
-// request; JSON under another name is read.
+// The content type of a body says what can be in it. A body that is no JSON is an
+// upload, and so costs a request; JSON under another name is read.
 func TestAnUnknownPathIsJudgedByTheTypeOfItsBody(t *testing.T) {
 	const prompt, store = `{"messages":[{"role":"user","content":"hi"}]}`, `{"name":"store"}`
 	noise := strings.Repeat("\x00\x01", 5000)
@@ -185,7 +185,7 @@ func TestAFormHoldsNoPrompt(t *testing.T) {
 	}
 }
 
-// An answer that states its usage is charged for it, whatever was thought of the path.
+// An answer that states its usage is charged for it, on any path.
 func TestUsageOfAnUnknownPathIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got limit.Cost

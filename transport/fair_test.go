@@ -31,7 +31,7 @@ type load struct {
 	class   limit.Class
 }
 
-// saturate lets the tenants send for d and returns the tokens of the calls that
+// saturate lets the tenants send for d. It returns the tokens of the calls that
 // were answered from the second minute on, and how long each waited.
 func saturate(rt *transport.Transport, d time.Duration, loads []load) (tokens tokensOf, waits map[string][]time.Duration) {
 	tokens, waits = tokensOf{}, map[string][]time.Duration{}
@@ -96,7 +96,7 @@ func jain(shares []float64) float64 {
 }
 
 // Three tenants that always wait, with calls of sizes 1 to 4 to 20, get tokens by
-// their weights, whatever their calls are like.
+// their weights alone.
 func TestTenantsGetTokensByWeight(t *testing.T) {
 	for name, weights := range map[string][3]int{"equal weights": {1, 1, 1}, "weights 1, 2, 4": {1, 2, 4}} {
 		t.Run(name, func(t *testing.T) {
@@ -264,8 +264,8 @@ func TestOneCallBehindAThousandOfAnother(t *testing.T) {
 	})
 }
 
-// A million tenants come once each. What they leave behind is bounded, and nobody
-// who is in debt is forgotten.
+// A million tenants come once each. The memory they leave behind is bounded, and
+// no tenant in debt is forgotten.
 func TestAMillionTenantsComeOnce(t *testing.T) {
 	if testing.Short() {
 		return

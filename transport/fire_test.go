@@ -306,7 +306,7 @@ func (f *fire) consume(t *testing.T, ctx context.Context, req *http.Request, r *
 	if err != nil {
 		return 7
 	}
-	// A whole answer that says what it cost is charged that, to the token.
+	// A whole answer that states its usage is charged that, to the token.
 	if want, ok := usageOf(whole.Bytes()); ok && resp.StatusCode == 200 && ctx.Err() == nil {
 		s, _ := f.settles.Load(req.Header.Get("X-Life"))
 		if s, ok := s.(transport.Settlement); !ok {
@@ -350,7 +350,7 @@ func (d *dribble) Read(p []byte) (int, error) {
 	return d.Reader.Read(p[:min(len(p), 1+d.r.IntN(700))])
 }
 
-var errFire = errors.New("a reader panicked, as it was told to")
+var errFire = errors.New("a reader panicked on purpose")
 
 // panicky answers some calls with bodies whose reader panics at some byte.
 type panicky struct{ base *http.Transport }
@@ -458,8 +458,9 @@ func (l *faultyListener) Accept() (net.Conn, error) {
 	return f, nil
 }
 
-// faultyConn breaks once that many bytes were read or written, softly with
-// whatever the kernel still sends, or hard with a reset.
+// faultyConn breaks after in more bytes read or out more bytes written. If hard
+// is set, it breaks with a reset. Else the kernel still sends the bytes it
+// holds.
 type faultyConn struct {
 	net.Conn
 	mu      sync.Mutex

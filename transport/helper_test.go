@@ -483,7 +483,7 @@ type reply struct {
 	body   string
 }
 
-// ok is an answer that costs what it was priced at.
+// ok is an answer without counts: its cost is its price.
 const ok = `{"usage":{}}`
 
 // quota is a good answer that says what is left of the tokens. An empty field
@@ -512,8 +512,8 @@ func (r reply) with(fields ...string) reply {
 }
 
 // scripted answers the first call with answer and all others with then (with
-// answer too, if then is not set), or whatever pick says. It notes when each
-// call came.
+// answer too, if then is not set). If pick is set, it chooses the answers. It
+// notes when each call came.
 type scripted struct {
 	answer, then reply
 	pick         func(n int, req *http.Request) reply // n from 1

@@ -15,7 +15,7 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// A hostile server answers once whatever it likes, and is healthy from then on.
+// A hostile server gives one odd answer and is healthy from then on.
 
 // ceiling is Options.MaxPause, unset.
 const ceiling = 24 * time.Hour

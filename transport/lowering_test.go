@@ -45,8 +45,8 @@ const (
 	requestLimit = "requests per minute"
 )
 
-// inFlight edits the remaining tokens of every answer to what is left after
-// everything that is under way, as one of the wrong rules has it.
+// inFlight follows one of the wrong rules: it subtracts all calls under way
+// from the remaining tokens of every answer.
 type inFlight struct {
 	base http.RoundTripper
 	cost int64

@@ -24,7 +24,7 @@ type Options struct {
 
 	// Requests and tokens allowed a minute and a day, and input and output
 	// tokens apart where the provider limits them apart. They bound all that
-	// passes to one account together, whatever its models; each host and each
+	// passes to one account together, over all its models; each host and each
 	// credential is an account. A limit set here is a ceiling: headers may lower
 	// it, nothing raises it. Unset limits are learned from headers, from the first
 	// answer on, where answers say that they belong: mostly for each model.
@@ -71,10 +71,10 @@ type Options struct {
 	MaxBody int64
 
 	// Attempts is how often a call may go out, the first included. Set by hand, it
-	// is kept to whatever the answers are. Unset, it is 3, and refusals for the rate
-	// are not among them: those are bounded by ten minutes, or the context's end, and
-	// each time the call waits in line again. Retry.RateLimitFor, if set, is that
-	// time also where Attempts is set to 2 or more.
+	// holds for all answers. Unset, it is 3, and refusals for the rate are not among
+	// them: those are bounded by ten minutes, or the context's end, and each time the
+	// call waits in line again. Retry.RateLimitFor, if set, is that time also where
+	// Attempts is set to 2 or more.
 	Attempts int
 
 	// Retry is the rest of what is tried again, and when. Its own Attempts must be
@@ -108,8 +108,8 @@ type Scopes struct {
 	// Models are limits of models, beside those of the account.
 	Models []ModelOptions
 
-	// Account names the account that a request is charged to, by which limits are
-	// told apart within a host; "" leaves it to the credential. Set it where
+	// Account names the account that a request is charged to. Within a host, each
+	// account has limits of its own. "" leaves it to the credential. Set it where
 	// several keys share one account, or one key several. It is shown: it must be
 	// no secret. Nil leaves all to the credential.
 	Account func(*http.Request) string

@@ -17,8 +17,8 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// sender answers the first call with first, and the others with whatever answer says.
-// It notes when each came.
+// sender answers the first call with first, and the others with answer. It notes when
+// each came.
 type sender struct {
 	first  func(*http.Request) *http.Response
 	answer func(n int, r *http.Request) (*http.Response, error)
@@ -164,7 +164,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// Who is held says so: the pause, who asked for it, why, and until when.
+// A held call is visible: the pause, who asked for it, why, and until when.
 func TestAPauseIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sender{first: waitOf(503, "3600")}
@@ -263,7 +263,7 @@ func TestALimitThatIsRepeatedNowAndThenIsKept(t *testing.T) {
 	})
 }
 
-// Every answer names another window. What is kept of them is bounded.
+// Every answer names another window. The number of windows kept is bounded.
 func TestWindowsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0

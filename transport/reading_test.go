@@ -14,8 +14,9 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// Each refused attempt has its header parsed once and its body classified once,
-// whether it is tried again or handed over, and whether the caller reads it.
+// The header of each refused attempt is parsed once and its body is classified
+// once. That holds if it is tried again or handed over, and if the caller reads
+// it or not.
 func TestARefusalIsReadOnce(t *testing.T) {
 	for _, row := range []struct {
 		words           string

@@ -38,7 +38,7 @@ func drained(t *testing.T, o transport.Options, first reply, body string) (gap t
 }
 
 // Overload says nothing of the credit: everybody rests a moment, and nothing is
-// drained, by whatever status and words it comes.
+// drained, under any status and words.
 func TestOverloadIsNoRate(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -118,8 +118,8 @@ func TestOverloadsNowAndThen(t *testing.T) {
 	})
 }
 
-// A refusal for the rate inside a success or a stream slows down who comes next, and
-// drains, as the same refusal with a status does.
+// A refusal for the rate can come inside a success or a stream. It slows down later
+// calls and drains, as the same refusal with a status does.
 func TestRateRefusedInsideASuccess(t *testing.T) {
 	const wait = `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","code":"rate_limit_exceeded"}}`
 	const bare = `{"error":{"message":"Rate limit reached","type":"tokens","code":"rate_limit_exceeded"}}`
@@ -182,8 +182,8 @@ func TestAnAllowanceThatComesBack(t *testing.T) {
 	}
 }
 
-// One caller of a model that always refuses does not hold up the callers of another,
-// on a host of which nobody knows whether its limits are a model's or the account's.
+// One caller of a model that always refuses does not hold up the callers of another
+// model. The host does not show whether its limits are a model's or the account's.
 func TestARefusingModelDoesNotHoldTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var served atomic.Int64

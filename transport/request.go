@@ -18,7 +18,7 @@ import (
 	"github.com/tripmeter/tripmeter/profile"
 )
 
-// A prompt is what was seen of a request before it is sent.
+// A prompt holds the facts read from a request before the request is sent.
 type prompt struct {
 	payload
 	estimate.Request

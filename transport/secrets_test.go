@@ -67,9 +67,9 @@ func every(t *testing.T, where string, v any) {
 	}
 }
 
-// No key, prompt, query value or userinfo is in an error, in an argument of a hook
-// beside the request itself, or in one of our types when it is printed. That holds
-// on every path that ends in an error or a refusal.
+// No error holds a key, prompt, query value or userinfo. Nor does an argument of a
+// hook, except the request itself, or one of our types when printed. That holds on
+// every path that ends in an error or a refusal.
 // Report: golang/vulndb#2947, hashicorp/go-retryablehttp#133
 // Report: vllm-project/semantic-router#2132, BerriAI/litellm#22424
 // Report: ls1intum/edutelligence#358, infinigence/octollm#93

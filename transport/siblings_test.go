@@ -56,8 +56,8 @@ func TestNoModelRunsBehindAGateway(t *testing.T) {
 	}
 }
 
-// The next call leaves when the last answer says, in whatever unit, field and place it
-// says so, and numbers that cannot be meant hold nobody for long.
+// The next call leaves at the instant that the last answer states, in any unit, field
+// and place. Numbers that cannot be meant hold nobody for long.
 func TestWhenTheNextCallLeaves(t *testing.T) {
 	unix := func(d time.Duration) string { return fmt.Sprint(time.Now().Add(d).Unix()) }
 	for _, c := range []struct {

@@ -228,9 +228,10 @@ func (t *Transport) CloseIdleConnections() { closeIdleConnections(t.base) }
 //	@name                                a tenant
 func (t *Transport) Snapshot() limit.Snapshot { return t.budget.Snapshot() }
 
-// Resume ends every pause of the budget now, whoever asked for it. It is the way out
-// if a provider named a wait that it does not mean: [Transport.Snapshot] says who
-// asked, why, and until when. A call that was refused is not sent again by it.
+// Resume ends every pause of the budget now, no matter who asked for it. It is the
+// way out if a provider named a wait that it does not mean: [Transport.Snapshot]
+// says who asked, why, and until when. A call that was refused is not sent again by
+// it.
 func (t *Transport) Resume() { t.budget.Resume() }
 
 // Budget is the budget of the Transport, to share it with others.

@@ -2,7 +2,7 @@
 // pass.
 //
 // The promise: the result depends on the bytes only, not on how they were cut;
-// memory is bounded by a few kilobytes whatever passes; a count is known or
+// memory is bounded by a few kilobytes for any body; a count is known or
 // unknown, never guessed. Within one response the last statement that holds a
 // count wins, and running totals are never added up. Text that looks like a
 // usage object, in an answer, in tool arguments or in an echoed prompt, is text.

@@ -7,8 +7,8 @@ import (
 	"github.com/tripmeter/tripmeter/usage"
 )
 
-// A stream states its cost in one of its last events; the meter sees it
-// whichever way the bytes come.
+// A stream states its cost in one of its last events. The meter sees the cost
+// however the bytes are cut.
 func ExampleMeter() {
 	m := usage.NewMeter("text/event-stream", "")
 	for _, piece := range []string{

@@ -107,8 +107,9 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// checkRefusal holds the verdict to the fact: the meter's own where the error
-// stands in a 200, else the one that the status and the body give together.
+// checkRefusal compares the verdict with the fact. If the error stands in a
+// 200, the verdict is the meter's own. Else the status and the body give it
+// together.
 func checkRefusal(t *testing.T, e fact, got Result) {
 	t.Helper()
 	var v refusal.Verdict

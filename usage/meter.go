@@ -25,22 +25,22 @@ type Result struct {
 	// OutputBytes is the length in bytes of the output text seen (answer,
 	// reasoning, tool arguments), decoded. It is a lower bound of what was
 	// produced: media, and text in places that are not known, are not in it.
-	// (A server that repeats the whole text in every delta, against the
-	// specification, makes it too large.) For a stream that was cut before it
+	// It is too large if a server repeats the whole text in every delta,
+	// against the specification. It is for a stream that was cut before it
 	// stated its usage.
 	OutputBytes int64
 	// Complete: the body itself said that it was over (closed JSON, [DONE],
-	// the last event). If not, Counts are what had been stated until then and
-	// are a lower bound.
+	// the last event). If not, Counts hold the statements until then and are a
+	// lower bound.
 	Complete bool
 }
 
 // A Meter reads the cost of one response from a copy of its body's bytes.
 //
 // Give it every piece to Write, in order, cut anywhere: the result depends on
-// the bytes only. It keeps a few kilobytes whatever passes (with a compressed
-// body at most [MaxPacked] more), takes no error back and gives none: what it
-// cannot read is unknown.
+// the bytes only. It keeps a few kilobytes for any body (with a compressed body
+// at most [MaxPacked] more). It takes no error back and gives none: a count
+// that it cannot read is unknown.
 //
 // Use NewMeter; the zero value reads nothing. A Meter is not safe for
 // concurrent use.
@@ -82,8 +82,8 @@ const (
 )
 
 // NewMeter returns a Meter for a response with these header values, which may
-// be empty. What the caller asked for plays no part: only the response says
-// what it is.
+// be empty. The request plays no part: only the response says which kind of
+// body it is.
 func NewMeter(contentType, contentEncoding string) *Meter {
 	m := new(Meter)
 	m.Reset(contentType, contentEncoding)

@@ -204,8 +204,8 @@ func FuzzOracle(f *testing.F) {
 	})
 }
 
-// FuzzPieces: whatever the bytes, the result does not depend on how they were
-// cut, nothing panics, and no count is negative.
+// FuzzPieces: for all bytes, the result does not depend on how they were cut,
+// nothing panics, and no count is negative.
 func FuzzPieces(f *testing.F) {
 	for _, e := range facts(f) {
 		f.Add(e.ContentType, "", []byte(e.Body), uint16(3), uint16(5))

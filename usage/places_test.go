@@ -358,7 +358,7 @@ func FuzzUsageObject(f *testing.F) {
 }
 
 // A body that unpacks to 500 times its size is read in a part of the time that the
-// whole would take, whatever it holds.
+// whole would take. That holds for every content.
 func BenchmarkCloseOfABomb(b *testing.B) {
 	for name, piece := range map[string]string{
 		"a string": strings.Repeat("a", 1<<10), "numbers": strings.Repeat("1,", 1<<9), "events": "data: {\"a\":[{\"b\":1}]}\n\n", "objects": strings.Repeat(`{"usage":{"a":1}}`, 50),

@@ -245,7 +245,7 @@ func (r *reading) endDocument() {
 }
 
 // cut ends a document that will not be completed. Whole usage objects in it
-// still count, for what was stated was stated; an unfinished error does too,
+// still count, because the server stated them. An unfinished error counts too,
 // if its beginning was there.
 func (r *reading) cut() {
 	if r.doc.failed {
@@ -259,7 +259,7 @@ func (r *reading) cut() {
 //
 // The last statement replaces the ones before: streams state running totals,
 // and adding them up is the classic mistake. After Anthropic's message_start a
-// statement replaces only what it states, for message_delta may state the
+// statement replaces only the counts in it, because message_delta may state the
 // output alone.
 func (r *reading) settle() {
 	d := &r.doc

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// A scanner walks JSON documents as their bytes arrive, in pieces cut anywhere,
-// and tells a [reading] about the few members that the table in shapes.go
-// names. Everything else is stepped over: a container that the table does not
-// name costs one counter, a string one search for its closing quote. Nothing
-// of the body is kept but the key or word being read, and an error object.
+// A scanner walks JSON documents as their bytes arrive, in pieces cut anywhere.
+// It reports to a [reading] the few members that the table in shapes.go names.
+// It steps over everything else: a container that the table does not name costs
+// one counter, a string one search for its closing quote. Nothing of the body
+// is kept but the key or word being read, and an error object.
 //
 // It is not a validator. It follows strings, nesting and commas exactly, so
 // that text inside a string can never be mistaken for a member; it does not

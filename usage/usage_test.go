@@ -310,7 +310,7 @@ func TestAnUnknownEncodingStatesNothing(t *testing.T) {
 	}
 }
 
-// Usage is found whatever stands around it, and whatever the header says.
+// Usage is found with any text around it and under any header.
 func TestUsageIsFoundWhateverStandsAroundIt(t *testing.T) {
 	counts := map[string]int64{"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
 	usage := `"usage":{"x":[1,{"prompt_tokens":9}],"total_tokens":5,"s":"}\"","completion_tokens":2,"n":null,"prompt_tokens":3,"y":{"total_tokens":99}}`

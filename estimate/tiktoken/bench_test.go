@@ -13,7 +13,7 @@ import (
 
 // benchTexts are 100 kB each. English is the comments of net/http, the source one
 // of its files. Russian and Chinese are 5,000 characters repeated, which flatters
-// them: what they need is in the cache.
+// them: their table entries are in the cache.
 func benchTexts(b testing.TB) map[string]string {
 	b.Helper()
 	source, err := os.ReadFile(filepath.Join(goroot(b), "src/net/http/server.go"))
@@ -173,7 +173,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// heapInUse is what is reachable, without what is pooled.
+// heapInUse returns the bytes of reachable objects, without pooled ones.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

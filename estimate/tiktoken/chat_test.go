@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// The sample chats, their totals and the sample strings are those of
+// The sample chats, their totals and the sample strings come from
 // openai/openai-cookbook, examples/How_to_count_tokens_with_tiktoken.ipynb
-// (MIT), which prints them beside what the API reported.
+// (MIT). The notebook prints them beside the API's own counts.
 
 var sampleChat = []Message{
 	{Role: "system", Content: "You are a helpful, pattern-following assistant that translates corporate jargon into plain English."},

@@ -126,7 +126,7 @@ func asciiEscape(s string) string {
 	return b.String()
 }
 
-// Wherever cut cuts, the parts count like the whole, whatever is added
+// Wherever cut cuts, the parts count like the whole, with any text added
 // behind.
 func TestTextCutAnywhereIsCounted(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))

@@ -3,10 +3,11 @@
 // It promises five things. The count is exact on every input, valid UTF-8 or not:
 // it is the one of github.com/pkoukk/tiktoken-go, the reference, which the tests
 // compare with. Nothing is downloaded: the vocabularies are in the binary, and the
-// package imports nothing that could reach a network. Time is linear in the text,
-// whatever the text. A vocabulary is built once in a process, when it is first
-// used, and not at all if it is not. And no call fails: what is not known is
-// counted all the same, and [Counter.Fallbacks] says how often.
+// package imports nothing that could reach a network. Time is linear in the length
+// of every text. A vocabulary is built once in a process, when it is first used,
+// and not at all if it is not. And no call fails: text is counted even if the
+// model is unknown or its vocabulary is missing. [Counter.Fallbacks] says how
+// often.
 //
 // It does not encode: it has no token numbers to give, and nothing decodes. It
 // never takes text for a special token. It knows OpenAI's vocabularies only; for
@@ -16,10 +17,10 @@
 //	c := tiktoken.New(tiktoken.Options{})
 //	n := c.CountString("gpt-4o", "Hello, world!")
 //
-// [Counter.Count] takes text, [Counter.CountJSON] the inside of a JSON string as
-// it stands in a request body, and [Counter.Chat] a chat with its published
-// overhead. A fast estimate, as package estimate makes it, is enough for most
-// limits; this package is for where the number has to be right.
+// [Counter.Count] takes text. [Counter.CountJSON] takes the inside of a JSON
+// string as it stands in a request body. [Counter.Chat] takes a chat and adds
+// its published overhead. A fast estimate, as package estimate makes it, is
+// enough for most limits; this package is for where the number has to be right.
 //
 // # Encodings
 //
@@ -29,19 +30,19 @@
 // is counted with it: o200k_harmony, p50k_edit and gpt2.
 //
 // tiktoken-go itself is used in tests alone. It is exact, but it merges in time
-// quadratic in the piece, 100 kB of one letter take it several seconds, and it
-// keeps 24 MB for o200k_base. Its loader also fills a Go map on each build; here
-// the embedded files are read line by line into a table.
+// quadratic in the piece: 100 kB of one letter take it several seconds. It keeps
+// 24 MB for o200k_base. Its loader also fills a Go map on each build; here the
+// embedded files are read line by line into a table.
 //
 // # Where this differs from OpenAI's own library
 //
 // It follows the reference. Letters are those of the Unicode version of the Go
 // toolchain, 15.0 in Go 1.26; OpenAI's library goes by the version of its
 // regular expressions, so that letters assigned lately may be split elsewhere.
-// There, but not here, a contraction may end in U+017F, the long s. On 3,591
-// texts of the kinds the tests use, in o200k_base, cl100k_base and r50k_base, the
-// npm package tiktoken 1.0.22, which is OpenAI's library in WebAssembly, counted
-// the same.
+// There, but not here, a contraction may end in U+017F, the long s. The npm
+// package tiktoken 1.0.22 is OpenAI's library in WebAssembly. It counted the same
+// on 3,591 texts of the kinds the tests use, in o200k_base, cl100k_base and
+// r50k_base.
 //
 // # Cost
 //
@@ -59,10 +60,10 @@
 //
 //	go test ./estimate/tiktoken -run xxx -bench 'Count|Short|JSON' -benchmem
 //
-// Runs that are one piece, such as 1 MB of one letter (27 MB/s), of spaces (23), of
-// Chinese without punctuation (13), of emoji (19), of combining marks (32) or of
-// random letters (12), are counted as fast as 64 kB of them. The slowest input
-// known is invalid UTF-8, 6 MB/s, as each byte stands for three.
+// A run that is one piece is counted as fast at 1 MB as at 64 kB. The speeds are 27
+// MB/s for one letter, 23 for spaces, 13 for Chinese without punctuation, 19 for
+// emoji, 32 for combining marks and 12 for random letters. The slowest input known
+// is invalid UTF-8, 6 MB/s, as each byte stands for three.
 //
 //	go test ./estimate/tiktoken -run xxx -bench LongRuns
 //
@@ -75,8 +76,9 @@
 //
 //	go test ./estimate/tiktoken -run xxx -bench Build -benchmem
 //
-// A count in progress uses about 300 kB of scratch memory at most, pooled, unless
-// a single piece of invalid UTF-8 or of escaped JSON is longer than that. It would
-// use more, and take longer by the logarithm of the piece, if the windows in which
-// a long piece is merged did not agree; no piece is known for which they do not.
+// A count in progress uses about 300 kB of scratch memory at most, pooled. It uses
+// more if a single piece of invalid UTF-8 or of escaped JSON is longer than that.
+// A long piece is merged in windows. If they did not agree, the count would use
+// more memory and take longer by the logarithm of the piece. No such piece is
+// known.
 package tiktoken

@@ -81,8 +81,8 @@ func escaped(body []byte) []byte {
 	return []byte(strings.NewReplacer(` `, `\u0020`, `'`, `\u0027`).Replace(string(body)))
 }
 
-// Definitions are shown to these models in a shorter form than the JSON that they came
-// in, and the count is near the published one for that form.
+// These models see definitions in a shorter form than the JSON of the request. The
+// count is near the published one for that form.
 func TestToolsCountAsTheFormThatTheModelSees(t *testing.T) {
 	const body = `{"model":%q,"messages":[` +
 		`{"role":"system","content":"You are a helpful assistant that can answer to questions about the weather."},` +
@@ -103,7 +103,7 @@ func TestToolsCountAsTheFormThatTheModelSees(t *testing.T) {
 }
 
 // This package and estimate read the escapes of a JSON string alike.
-// They share no code, for each is to be useful alone.
+// They share no code, so that each is useful alone.
 func TestEscapesAreReadAlikeInBothPackages(t *testing.T) {
 	c := tiktoken.New(tiktoken.Options{})
 	seeds := []string{``, `a`, `\n`, `\"\\\/\b\f\n\r\t`, `\u00e9`, `\u4EBA\u4eba`, `\ud83d\ude00`, `\ud83d`, `\ude00x`, `\ud83d\u0041`, `\ud83d\ud83d\ude00`,

@@ -16,8 +16,8 @@ func vocabularyFor(t testing.TB, e Encoding) *vocabulary {
 	return v
 }
 
-// mergePlainly is byte-pair encoding as it is told: look at all pairs, join the
-// lowest, the leftmost of equals. It returns where tokens start.
+// mergePlainly is byte-pair encoding in its textbook form: look at all pairs,
+// join the lowest, the leftmost of equals. It returns where tokens start.
 func mergePlainly(ranks map[string]int, piece string) []int32 {
 	starts := make([]int32, len(piece)+1)
 	for i := range starts {
@@ -271,8 +271,8 @@ func TestEveryRankIsFound(t *testing.T) {
 
 // TestNoBlankBehindLineEnd is why one difference between patterns does not count.
 // Later releases of OpenAI's library take the white space at the end of a text as
-// one piece (\s++$) where the pattern here cuts it behind the last line end. No
-// token goes over that place, so the pieces together have as many tokens.
+// one piece (\s++$). The pattern here cuts it behind the last line end. No token
+// goes over that place, so the pieces together have as many tokens.
 func TestNoBlankBehindLineEnd(t *testing.T) {
 	for _, e := range []Encoding{O200kBase, CL100kBase} {
 		n := 0

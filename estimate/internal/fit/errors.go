@@ -236,7 +236,7 @@ func (f fitted) estimate(text []byte) float64 {
 	return float64(sum) / 1000
 }
 
-// title names a piece in the tables: languages in English, whatever code the
+// title names a piece in the tables: languages in English, for any code that a
 // source has for them.
 func title(p corpus.Piece) string {
 	if !p.Natural() {

@@ -62,8 +62,8 @@ func classOf(r rune) int {
 	return punct
 }
 
-// longRow is the length that a row of letters of one case has in few words: what is
-// longer is a sequence of symbols, as of genes and proteins.
+// longRow is a length that rows of letters of one case rarely exceed in words.
+// Longer rows are sequences of symbols, as of genes and proteins.
 const longRow = 22
 
 // features counts the features of a text.

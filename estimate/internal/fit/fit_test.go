@@ -46,7 +46,7 @@ func TestCommittedFilesAreReproducible(t *testing.T) {
 		}
 	}
 
-	// What was fitted is what is counted.
+	// Package estimate counts with the fitted weights.
 	for _, p := range pieces {
 		for _, f := range families {
 			if got, want := byWeights(f.family, p.Text), fit[f.name].estimate(p.Text); got != want {

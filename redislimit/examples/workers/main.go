@@ -5,9 +5,9 @@
 //	go run ./examples/workers -redis 127.0.0.1:6379 -workers 4 -in requests.jsonl
 //
 // Each line of the file is the body of a chat completion. A worker takes every n-th
-// line. The limits are those of the account, in every worker; nobody is told how
-// many there are. A worker that is killed and started again goes on with its part
-// of the budget.
+// line. The limits are those of the account, in every worker; no worker knows the
+// number of workers. A worker that is killed and started again goes on with its
+// part of the budget.
 //
 // Without -base-url it talks to a provider in this process that enforces limits.
 // The key is taken from OPENAI_API_KEY.
