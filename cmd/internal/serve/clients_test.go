@@ -1,3 +1,8 @@
+//go:build !fuzzing
+
+// script/fuzz leaves this file out: the SDK takes minutes to compile with the
+// instructions that a fuzzer needs.
+
 package serve
 
 import (
