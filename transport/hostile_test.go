@@ -17,7 +17,7 @@ import (
 
 // A hostile server gives one odd answer and is healthy from then on.
 
-// ceiling is Options.MaxPause, unset.
+// ceiling is Options.Scopes.MaxPause, unset.
 const ceiling = 24 * time.Hour
 
 // refill is what a call may wait beside a pause: limits of a minute or less start
