@@ -142,11 +142,11 @@ func TestWhenAnAllowanceIsThereAgain(t *testing.T) {
 				if !errors.As(err, &e) || e.Dimension != row.dimension || !e.Earliest.Equal(row.earliest) || e.Wait != time.Until(row.earliest) {
 					t.Fatalf("error %v, earliest %v; want %s at %v", err, e.Earliest, row.dimension, row.earliest)
 				}
-				time.Sleep(e.Wait - 1)
+				time.Sleep(e.Wait - time.Nanosecond)
 				if _, err := l.TryAdmit(ask); err == nil {
 					t.Error("it went a nanosecond before")
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				if _, err := l.TryAdmit(ask); err != nil {
 					t.Errorf("at that instant: %v", err)
 				}
