@@ -329,9 +329,9 @@ func TestSevenHundredCallersWithAMinuteEach(t *testing.T) {
 		minimum int
 	}{
 		{"warm", true, transport.Options{TPM: 200_000}, 200, 400},
-		{"cold", false, transport.Options{TPM: 200_000}, 200, 700},
-		{"cold, two limits", false, transport.Options{TPM: 200_000, RPM: 5000}, 200, 700},
-		{"cold, nothing configured", false, transport.Options{}, 200, 700},
+		{"cold", false, transport.Options{TPM: 200_000}, 200, 400},
+		{"cold, two limits", false, transport.Options{TPM: 200_000, RPM: 5000}, 200, 400},
+		{"cold, nothing configured", false, transport.Options{}, 200, 400},
 		{"cold, long answers", false, transport.Options{TPM: 200_000}, 800, 220}, // 233,000 tokens in a minute
 	} {
 		t.Run(c.name, func(t *testing.T) {
