@@ -53,6 +53,10 @@ func TestFaults(t *testing.T) {
 		"500":         {refuse(500, `{"error":{"message":"The server had an error","type":"server_error"}}`), nil, ExitLeft, trip + 12, []string{"server failing (500 server_error): 20 in a row", "when the server is back"}},
 		"half answer": {broken, nil, ExitLeft, trip + 12, []string{"broken answers (the answer broke off): 20 in a row"}},
 		"no JSON":     {refuse(200, "<html>"), nil, ExitLeft, trip + 12, []string{"broken answers (200, an answer that is no JSON", "such as a proxy"}},
+		"web page": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			io.WriteString(w, "<html>Log in</html>")
+		}, nil, ExitLeft, trip + 12, []string{"broken answers (200, a web page instead of an answer", "a login page"}},
 		"404 path": {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, nil,
 			ExitBlocked, trip, []string{"no such path (404)", "check -base-url"}},
 		"405": {refuse(405, `{"error":{"message":"Method Not Allowed"}}`), nil, ExitBlocked, trip, []string{"no such path (405)", "check -base-url"}},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -107,11 +108,18 @@ func judge(status int, contentType string, body []byte) outcome {
 	o := outcome{detail: strings.TrimSpace(fmt.Sprintf("%d %s", status, cmp.Or(word(v.Code), word(v.Type), word(v.Status))))}
 	switch {
 	case status/100 == 2 && v.Class == "":
-		if strings.Contains(contentType, "json") && !json.Valid(body) {
-			o.kind, o.detail = garbled, fmt.Sprintf("%d, an answer that is no JSON though it says so; is there a proxy?", status)
-			return o
+		if contentType == "" {
+			contentType = http.DetectContentType(body)
 		}
-		return outcome{kind: good}
+		switch {
+		case strings.Contains(contentType, "json") && !json.Valid(body):
+			o.kind, o.detail = garbled, fmt.Sprintf("%d, an answer that is no JSON though it says so; is there a proxy?", status)
+		case strings.Contains(contentType, "text/html"): // a page to log in, perhaps: no API answers so
+			o.kind, o.detail = garbled, fmt.Sprintf("%d, a web page instead of an answer; is there a proxy?", status)
+		default:
+			return outcome{kind: good}
+		}
+		return o
 	case status/100 == 3:
 		o.kind = moved
 	case v.Account || v.Class == refusal.Quota || status == 402:
