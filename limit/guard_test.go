@@ -336,3 +336,14 @@ func BenchmarkMeter(b *testing.B) {
 		run(shape.String(), func(now int64) bool { return m.take(now, 1) })
 	}
 }
+
+// A snapshot says how much of the whole limit is left, and how much the guard lets go.
+func TestASnapshotOfAGuardedLimit(t *testing.T) {
+	l, err := New(Options{Limits: []Limit{{Name: "tpm", Unit: Tokens, Rate: PerMinute(600), Burst: 600, Guard: 100}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.Snapshot().Limits[0].String(), "tpm: 600/1m0s, 600 of 600 left (100 at once)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -175,7 +175,11 @@ func (s LimitState) String() string {
 	if s.Debt > 0 {
 		text += fmt.Sprintf("%d owed", s.Debt)
 	} else {
-		text += fmt.Sprintf("%d of %d left", s.Credit, s.Capacity)
+		whole := s.Capacity
+		if s.Guard > 0 { // the limit is there whole, and the guard lets less go at once
+			whole = max(whole, s.Rate.N)
+		}
+		text += fmt.Sprintf("%d of %d left", s.Credit, whole)
 	}
 	if s.Held > 0 {
 		text += fmt.Sprintf(" (%d at once)", s.Credit-s.Held)

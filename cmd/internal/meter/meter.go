@@ -378,23 +378,6 @@ func (h Hooks) trace() transport.Trace {
 // tenants.
 func (m *Meter) State() limit.Snapshot { return m.t.Snapshot() }
 
-// Idle reports whether nothing is under way, owed or paused, and every limit is
-// full: a Meter made anew would be the same.
-func (m *Meter) Idle() bool {
-	all := m.State()
-	for _, s := range append(all.Scopes, all) {
-		if s.InFlight+s.Waiting > 0 || !s.PausedUntil.IsZero() {
-			return false
-		}
-		for _, l := range s.Limits {
-			if l.Credit < l.Capacity {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // CloseIdleConnections closes the idle connections of the base.
 func (m *Meter) CloseIdleConnections() { m.t.CloseIdleConnections() }
 

@@ -72,13 +72,6 @@ func TestModels(t *testing.T) {
 				t.Errorf("%s at %v, want %v: %v", c.model, time.Since(start), c.at, err)
 			}
 		}
-		if m.Idle() {
-			t.Error("it is idle")
-		}
-		time.Sleep(time.Hour)
-		if !m.Idle() {
-			t.Error("after an hour it is not idle")
-		}
 	})
 }
 
