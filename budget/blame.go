@@ -79,18 +79,21 @@ func (p *Path) accounts(r *Refusal) bool {
 	if r.Wait > time.Minute {
 		window = 24 * time.Hour
 	}
-	u := p.account.shape.tokens
-	switch r.Dimension {
+	return r.Dimension != "" && p.account.speaksOf(p.account.unitOf(r.Dimension), window) == profile.ScopeAccount
+}
+
+// unitOf is the unit of the dimension that a refusal names: tokens, as the provider
+// counts them, where it names none.
+func (s *Scope) unitOf(dimension string) limit.Unit {
+	switch dimension {
 	case "requests":
-		u = limit.Requests
+		return limit.Requests
 	case "input":
-		u = limit.Input
+		return limit.Input
 	case "output":
-		u = limit.Output
-	case "":
-		return false
+		return limit.Output
 	}
-	return p.account.speaksOf(u, window) == profile.ScopeAccount
+	return s.shape.tokens
 }
 
 // below are the limits of all models of the account p.inner, of a minute or less. They

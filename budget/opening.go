@@ -228,15 +228,7 @@ func (p *Path) guess(now time.Time, kind string) (changes []change) {
 	if t == nil || t.requests.in(now, guessWindow) < guessFrom {
 		return nil
 	}
-	u := s.shape.tokens
-	switch kind {
-	case "requests":
-		u = limit.Requests
-	case "input":
-		u = limit.Input
-	case "output":
-		u = limit.Output
-	}
+	u := s.unitOf(kind)
 	used := limit.Cost{Requests: t.requests.in(now, guessWindow), Input: t.input.in(now, guessWindow), Output: t.output.in(now, guessWindow)}
 	if part(u, used) <= 0 {
 		u = limit.Requests // no model ran

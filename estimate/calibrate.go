@@ -78,10 +78,10 @@ const (
 	// A line that a round moves by less than this, in tokens and as a factor, is there.
 	settledOffset, settledFactor = 1e-4, 1e-7
 
-	// Once there are as many answers as are remembered, one that the line foretold
-	// within this much of what is expected, in the place of another such, waits for
-	// the next fit: every refit answers there is one. A fit for each was a tenth of a
-	// round trip.
+	// With all places taken, an answer changes the line little if the line foretold it
+	// within this much of the expected error, and the answer that leaves as well. Such
+	// answers wait for the next fit, which comes after refit answers. A fit for each
+	// was a tenth of a round trip.
 	foretold = 1.0
 	refit    = 16
 

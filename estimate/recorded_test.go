@@ -203,8 +203,8 @@ func TestRecordedRequestsAreEstimatedNearWhatWasCharged(t *testing.T) {
 	}
 }
 
-// A third set, of a repository that no table was made from but for Nova's price of tools,
-// which was 20 tokens too low, and what a required call of a tool costs at Claude.
+// A third set, of a repository that two figures of the tables come from: Nova's price
+// of tools, and the price of a required call of a tool at Claude.
 func TestAThirdSetOfRecordedRequestsIsEstimatedNearWhatWasCharged(t *testing.T) {
 	all := new(spread)
 	for _, c := range readLines[struct {

@@ -8,9 +8,8 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// Whatever law follows whichever, with a guard or without, credit is at most what it
-// was. What the new books have on top is there after a sixth of a window, or after the
-// next edge.
+// A change from any law to any other raises no credit, with a guard or without. What
+// the new books hold beyond it comes after a sixth of a window, or at the next edge.
 func TestAnotherLawRaisesNoCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -47,8 +47,8 @@ func TestNoOperationVisitsManyScopes(t *testing.T) {
 	}
 }
 
-// A snapshot misses no scope that is there from its beginning to its end, and shows none
-// twice, while others come and go, and lanes with them.
+// Scopes and lanes come and go during a snapshot. It shows each scope once that is
+// there from its beginning to its end.
 func TestASnapshotMissesNobody(t *testing.T) {
 	l, err := New(Options{Limits: []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 100}}, KeepIdle: 1})
 	if err != nil {

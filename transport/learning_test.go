@@ -165,8 +165,8 @@ func TestNoHeaderRaisesAnything(t *testing.T) {
 	}
 }
 
-// With a burst of its own a limit is a bucket and nothing else, so what it earns
-// between two calls is known. On the default path another law may be believed, and a
+// With a burst of its own a limit is a bucket, which earns by its rate alone. On the
+// default path another law may be believed, and a
 // window gives back all at its edge. There each answer is held against the instant at
 // which its call was admitted.
 func noHeaderRaisesAnything(t *testing.T, burst time.Duration, seed uint64) {

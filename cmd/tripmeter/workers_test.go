@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,38 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/redistest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
-
-// redisServer starts a store, and returns its address.
-func redisServer(t *testing.T) string {
-	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatalf("%v. Install redis-server: workers are tested with it.", err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := strings.Cut(address, ":")
-	cmd := exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for range 1000 {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return "redis://" + address
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the store does not answer")
-	return ""
-}
 
 // Three workers take the lines of one input within one budget, and one of them is
 // killed in the middle. The others answer its lines too. When it is started again, each
@@ -59,7 +29,7 @@ func TestWorkersShareAnInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	in, dir, redis := requests(t, n), t.TempDir(), redisServer(t)
+	in, dir, redis := requests(t, n), t.TempDir(), redistest.Start(t)
 	type worker struct {
 		cmd    *exec.Cmd
 		stderr bytes.Buffer

@@ -2,53 +2,23 @@ package batch
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/redistest"
 	"github.com/tripmeter/tripmeter/cmd/internal/store"
 )
-
-func redisServer(t *testing.T) string {
-	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatalf("%v. Install redis-server: workers are tested with it.", err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := strings.Cut(address, ":")
-	cmd := exec.Command(program, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for range 1000 {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return "redis://" + address
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the store does not answer")
-	return ""
-}
 
 // A line is one worker's while it gives signs of life, then another's; the answer
 // that is noted first counts.
 func TestClaims(t *testing.T) {
-	s, err := store.Open(redisServer(t))
+	s, err := store.Open(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +84,7 @@ func TestWorkersInTurn(t *testing.T) {
 		status(200, usage12)(w, r)
 	}))
 	defer s.Close()
-	dir, redis := t.TempDir(), redisServer(t)
+	dir, redis := t.TempDir(), redistest.Start(t)
 	in := write(t, append(linesFor(40), "{}")...)
 	run := func(out string, more ...string) ran {
 		return runBatch(t, filepath.Join(dir, out), nil, append([]string{"-in", in, "-base-url", s.URL, "-rpm", "100000", "-redis", redis}, more...)...)

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,40 +16,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/redistest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
-
-// redisServer starts a store, and returns its address.
-func redisServer(t *testing.T) string {
-	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatalf("%v. Install redis-server: shared budgets are tested with it.", err)
-	}
-	address := port(t)
-	_, number, _ := strings.Cut(address, ":")
-	cmd := exec.Command(program, "--port", number, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	eventually(t, "the store answers", func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	return address
-}
 
 // Over a store too a wait that the client cannot bear is refused at once, with the
 // time after which the call could have gone; and a second gateway knows of it.
 func TestEarlyRefusalOverAStore(t *testing.T) {
-	address := redisServer(t)
+	address := redistest.Start(t)
 	env := func(name string) string {
 		if name == "REDIS" {
-			return "redis://" + address + "/0"
+			return address + "/0"
 		}
 		return secrets1(name)
 	}
@@ -99,12 +74,12 @@ func TestEarlyRefusalOverAStore(t *testing.T) {
 // Two gateways on one store ask for three times what the provider allows: they
 // share the limit, and nobody is refused.
 func TestGatewaysShareAStore(t *testing.T) {
-	address := redisServer(t)
+	address := redistest.Start(t)
 	const rpm = 1200
 	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second})
 	env := func(name string) string {
 		if name == "REDIS" {
-			return "redis://" + address + "/0"
+			return address + "/0"
 		}
 		return secrets1(name)
 	}
