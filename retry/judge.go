@@ -153,9 +153,10 @@ func (c *call) patient() bool {
 	return s == http.StatusTooManyRequests && !c.creates() || s == http.StatusBadRequest && c.ownRate()
 }
 
-// waits reports whether the response is a refusal for the rate that counts by time. A
-// 429 without a word about a rate is one if other calls were answered since the first:
-// a server that refuses everything gets no more than the attempts.
+// waits reports whether the response is a refusal for the rate that counts by time, and
+// notes when the first such came. A 429 without a word about a rate is one if other
+// calls were answered since the first: a server that refuses everything gets no more
+// than the attempts.
 func (c *call) waits() bool {
 	if !c.patient() || !c.ownRate() {
 		return false
