@@ -78,8 +78,8 @@ const (
 	// A line that a round moves by less than this, in tokens and as a factor, is there.
 	settledOffset, settledFactor = 1e-4, 1e-7
 
-	// With all places taken, an answer changes the line little if the line foretold it
-	// within this much of the expected error, and the answer that leaves as well. Such
+	// With all places taken, an answer near the line changes it little, if the answer
+	// that leaves was near too. Near is within this much of the expected error. Such
 	// answers wait for the next fit, which comes after refit answers. A fit for each
 	// was a tenth of a round trip.
 	foretold = 1.0
