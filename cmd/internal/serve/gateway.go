@@ -315,7 +315,7 @@ func (u *upstream) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, ours := meter.RefusalOf(err)
 	switch {
 	case ours && refusal.TooLarge:
-		g.deny(w, c, http.StatusRequestEntityTooLarge, "request_too_large", "tripmeter: "+safe(err)+"; no wait can admit it")
+		g.deny(w, c, http.StatusRequestEntityTooLarge, "request_too_large", safe(err)+"; no wait can admit it")
 	case ours:
 		h := w.Header()
 		wait := refusal.Wait

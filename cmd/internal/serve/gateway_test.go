@@ -490,9 +490,13 @@ func TestReloadKeepsPausesAndDebts(t *testing.T) {
 // A request that is too large, or does not come, is answered and never sent on.
 func TestBodiesThatCannotBe(t *testing.T) {
 	p, up := provider(t, providertest.Options{})
-	_, url, _ := open(t, "max_body = \"1kb\"\nread_timeout = \"100ms\"\n"+plain, up)
+	_, url, _ := open(t, "max_body = \"1kb\"\nread_timeout = \"100ms\"\n"+plain+"tpm = 1000\n", up)
 	if a := post(t, url+"/v1/chat/completions", strings.Repeat("x", 1025)); a.status != 413 {
 		t.Errorf("%+v", a)
+	}
+	above := post(t, url+"/v1/chat/completions", `{"model":"m","max_tokens":5000,"messages":[{"role":"user","content":"hi"}]}`)
+	if above.status != 413 || strings.Count(above.body, "tripmeter:") != 1 || !strings.Contains(above.body, "no wait can admit it") {
+		t.Errorf("a cost above the limit: %+v", above)
 	}
 	slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
