@@ -273,8 +273,8 @@ func (s *Scope) limits() []limit.Limit {
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
 	s.heed(now)
-	if !d.law.until.IsZero() && !now.Before(d.law.until) {
-		s.study(d, now) // another day
+	if d.law.stale(now) {
+		s.study(d, now)
 	}
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
@@ -465,7 +465,7 @@ func (s *Scope) admitted(now, sent time.Time, number uint64, busy bool) {
 		if d.grow(now) {
 			s.drop(i)
 			i--
-		} else if d.cut.active() {
+		} else if d.cut.active() || d.law.stale(now) {
 			s.apply(d, now)
 		}
 	}
