@@ -338,7 +338,7 @@ func kindOf(key string) kind {
 		switch key[2] | 0x20 {
 		case 'r':
 			switch {
-			case foldEqual(key, "x-retry-after"):
+			case foldEqual(key, "x-retry-after"), foldEqual(key, "x-retry-after-ms"):
 				return kindRetry
 			case !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
 			case foldEqual(key, "x-ratelimit-policy"):
