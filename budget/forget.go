@@ -23,10 +23,8 @@ func (d *dimension) heard(now time.Time) {
 
 // silence notes that an attempt that left at sent was answered by a model. It
 // forgets what answers do not repeat, and returns the limits that changed. Learned
-// limits that are over come back in gone, for [Scope.forget].
+// limits that are over come back in gone, for [Scope.forget]. The caller holds s.mu.
 func (s *Scope) silence(now, sent time.Time) (changes []change, gone []forgotten) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, d := range s.dims {
 		if d.said == 0 || d.copied || !d.guessed.IsZero() || !d.named.Before(sent) {
 			d.silent = 0

@@ -419,11 +419,32 @@ func (s *Scope) ask(now time.Time, c limit.Cost) {
 func (s *Scope) use(now time.Time, c limit.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.notes(now, c)
+}
+
+// notes is use. The caller holds s.mu.
+func (s *Scope) notes(now time.Time, c limit.Cost) {
 	for _, d := range s.dims {
 		if n := part(d.limit.Unit, c); n != 0 {
 			d.used.add(now, d.limit.Rate.Window, n)
 		}
 	}
+}
+
+// settled is what [Path.settled] does in one scope. Learned limits that are over come
+// back in gone, for [Scope.forget].
+func (s *Scope) settled(now, sent time.Time, wrong, rest limit.Cost) (changes []change, gone []forgotten) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear(sent)
+	changes, gone = s.silence(now, sent)
+	if wrong != (limit.Cost{}) {
+		s.correct(sent, now, wrong)
+	}
+	if rest != (limit.Cost{}) {
+		s.notes(now, rest)
+	}
+	return changes, gone
 }
 
 // admitted notes that the attempt that left at sent was not refused. It ends the
