@@ -140,9 +140,9 @@ text:
 	words:
 		for {
 			// Rare words are weighed outside the inner loop, so that all it
-			// needs stays in registers. It takes two words a round: of a row of
-			// more than longRow letters at least two words in a row are all
-			// letters, and one of them is the first of its round.
+			// needs stays in registers. It takes two words a round. More than
+			// longRow letters fill two words at least, one after the other.
+			// The first of some round is one of the two.
 			var x uint64
 			var s uint32
 			for {
