@@ -46,6 +46,7 @@ type Call struct {
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
+	flurry     uint64        // in which it left: see doubt.stir
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
@@ -244,7 +245,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.number = c.path.budget.attempts.Add(1)
 	c.arrival = limit.Cost{}
 	c.open.Sent()
-	c.sums = c.scope.doubt.sending(&c.price)
+	c.sums, c.flurry = c.scope.doubt.sending(now, &c.price)
 	c.path.use(now, c.cost)
 	c.arrive(now, c.arrives())
 	return c.open
@@ -252,7 +253,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 
 // Stay takes back what Leave noted, for an attempt that did not leave after all.
 func (c *Call) Stay() {
-	c.scope.doubt.refused(&c.price)
+	c.scope.doubt.refused(c.sent, &c.price)
 	c.becomes(c.sent, limit.Cost{})
 }
 
@@ -289,7 +290,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		r := i.Requests.Remaining
 		c.noRequests = r.OK && r.N <= 0
 		own, uncharged = limit.Cost{}, c.back(Refused)
-		s.doubt.refused(&c.price)
+		s.doubt.refused(now, &c.price)
 		c.path.use(now, minus(limit.Cost{}, c.cost))
 		c.becomes(now, limit.Cost{})
 	} else {
@@ -330,7 +331,7 @@ func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
-	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, flurry: c.flurry, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted {
 		s.note(noteCharge, strconv.Itoa(int(seen)+1))
 	}
@@ -469,12 +470,12 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		price = &p
 	}
 	input, output := price.actual(r, &price.rule)
+	s.doubt.ended(now, &c.price, r) // before those leave who wait for what comes back
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	for _, ch := range c.path.silence(now, c.sent) {
 		c.watch.LimitChanged(ch.old, ch.new)
 	}
-	s.doubt.ended(&c.price, r)
 	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
 	if r.Refusal == nil { // else Refuse may come yet
 		c.marks.free()
