@@ -23,7 +23,7 @@ const (
 	asEmbedding              // an object around the text of an embedding
 	asStored                 // names what the provider keeps or fetches, unless empty
 	asIDs                    // token ids that belong to a prompt
-	asSealed                 // reasoning, encrypted
+	asSealed                 // reasoning, encrypted, or its signature
 	asReasoning              // text, or the same text again under a second name
 	asAudioID                // names a stored answer in sound
 	asMedia                  // an object around a payload: image_url, source, inlineData
@@ -280,7 +280,7 @@ func partKey(key []byte) (p place, arg uint8) {
 		return asSkipped, callMark
 	case "reasoning", "reasoning_content":
 		return asReasoning, 0
-	case "encrypted_content":
+	case "encrypted_content", "signature", "thoughtSignature", "thought_signature":
 		return asSealed, 0
 	case "role":
 		return asRole, 0
@@ -306,10 +306,10 @@ func partKey(key []byte) (p place, arg uint8) {
 		return asMedia, uint8(mediaUnknown)
 	case "file_id", "file_url", "fileUri", "file_uri", "uri":
 		return asReference, 0
-	case "data", "bytes", "b64_json", "base64", "result":
+	case "data", "bytes", "b64_json", "base64":
 		return asData, 0
 	case "id", "call_id", "callId", "tool_use_id", "toolUseId", "status", "index", "phase",
-		"cache_control", "cachePoint", "signature", "thoughtSignature", "thought_signature",
+		"cache_control", "cachePoint",
 		"encrypted_index", "annotations", "citations", "logprobs", "is_error",
 		"model", "created_at", "caller", "container", "summary", "redactedContent", "reasoning_details":
 		return asSkipped, 0

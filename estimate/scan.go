@@ -29,7 +29,7 @@ type totals struct {
 	tools     shape  // the definitions of tools
 	schema    shape  // the schema of the answer
 	calls     int64  // tool calls and their results
-	sealed    sealed // reasoning that is handed back encrypted
+	sealed    sealed // reasoning that is handed back encrypted, and signatures of thoughts
 	opened    sealed // the part of sealed before the last message of the user
 	forced    int64  // settings that require the call of a tool
 	server    int64  // names of what the provider adds by itself: searches, stored state
@@ -804,7 +804,7 @@ func (s *scanner) settlePart() {
 // result.
 func isCall(raw []byte) bool {
 	switch string(raw) {
-	case "tool_use", "tool_result", "function_call", "function_call_output":
+	case "tool_use", "tool_result", "function_call", "function_call_output", "function_result":
 		return true
 	}
 	return false
