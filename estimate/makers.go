@@ -112,7 +112,7 @@ var makers = []maker{
 	{prefix: "claude-opus-4-7", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 135}},
 	{prefix: "claude-opus-4-8", text: 1200, framing: claudeFrame, tools: structureRule{once: 465, tool: 35_000}, schema: structureRule{once: 135}},
 
-	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 2, json: 720, prop: 1_500, dropped: -4_000}, schema: structureRule{free: true}},
+	{prefix: "gemini", framing: framing{call: 7}, tools: structureRule{once: 6, json: 680, prop: 1_500, dropped: -4_000}, schema: structureRule{free: true}},
 	// As recorded: of a JSON schema of parameters, Gemini 2.0 is charged names and
 	// descriptions of tools only; and Gemini 3 the thoughts behind the signatures it gets back.
 	{prefix: "gemini-2-0", framing: framing{call: 1}, tools: structureRule{json: 280}, schema: structureRule{free: true}},

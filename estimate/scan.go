@@ -125,7 +125,8 @@ type scanner struct {
 	saw       uint16
 	depth     int // index of the innermost frame
 	frames    [maxFrames + 1]frame
-	n         int // members in use
+	n         int                // members in use
+	marks     [maxMembers]uint32 // of the names of members, side by side: see mark
 	effort    int
 	members   [maxMembers]member
 	exact     bool // the totals before each name are kept, to take it away again
@@ -342,7 +343,7 @@ func (s *scanner) name(f *frame, start, end int) {
 			s.lookUp(f, plainKey(buf[:0], key))
 		}
 	}
-	again := s.remember(f, start, end, plain)
+	again := f.adds() && s.remember(f, start, end, plain)
 	tier := 0
 	if f.place == asConfig {
 		tier = 1
@@ -364,6 +365,28 @@ func (s *scanner) name(f *frame, start, end int) {
 	case asModel:
 		s.model = nil
 	}
+}
+
+// adds reports whether the value of the current name may add to the totals. A value that
+// does not need not be taken away when its name comes again.
+func (f *frame) adds() bool {
+	switch f.value {
+	case asSkipped:
+		return f.arg == callMark
+	case asUnknown, asSetting, asModel, asDetail, asMIME:
+		return false
+	}
+	return true
+}
+
+// mark is the same for names of the same bytes, and for all that are not plain: those may
+// be equal to any other.
+func mark(raw []byte, plain bool) uint32 {
+	if !plain || len(raw) == 0 {
+		return 0
+	}
+	n := uint32(len(raw))
+	return n<<24 | uint32(raw[0])<<16 | uint32(raw[n/2])<<8 | uint32(raw[n-1])
 }
 
 // lookUp says in f how the value of the name key is read.
@@ -415,8 +438,11 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 		return false
 	}
 	raw := s.body[start:end]
-	open := s.members[f.members:s.n]
-	for i := range open {
+	open, marks, own := s.members[f.members:s.n], s.marks[f.members:s.n], mark(raw, plain)
+	for i, other := range marks {
+		if other != own && other != 0 && own != 0 {
+			continue
+		}
 		m := &open[i]
 		other := s.body[m.start:m.end]
 		if !bytes.Equal(other, raw) {
@@ -447,6 +473,7 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 			s.part.clear()
 		}
 		copy(open[i:], open[i+1:])
+		copy(marks[i:], marks[i+1:])
 		s.n--
 		again = true
 		break
@@ -456,6 +483,7 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 		return again
 	}
 	m := &s.members[s.n]
+	s.marks[s.n] = own
 	m.start, m.end, m.plain = start, end, plain
 	if s.exact {
 		m.before = s.t
