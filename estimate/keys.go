@@ -94,26 +94,6 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	switch string(key) {
 	case "model", "modelId", "model_id":
 		return asModel, 0, 0
-	case "messages":
-		return asItems, 0, sawMessages
-	case "contents":
-		return asItems, 0, sawContents
-	case "content":
-		return asItems, 0, sawText
-	case "requests", "chat_history", "chatHistory":
-		return asItems, 0, sawText
-	case "input":
-		return asInput, 0, sawInput
-	case "prompt":
-		return asInput, 0, sawPrompt
-	case "inputs", "inputText", "texts", "message", "query", "queries", "documents":
-		return asInput, 0, sawText
-	case "context":
-		return asIDs, 0, 0
-	case "singleEmbeddingParams", "segmentedEmbeddingParams":
-		return asEmbedding, 0, sawText | sawEmbedding
-	case "chatRequest", "inferenceRequest", "servingMode": // OCI Generative AI: what stands at the top elsewhere
-		return asRoot, 0, 0
 	case "suffix":
 		return asContent, 0, 0
 	case "system":
@@ -157,6 +137,33 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	}
 	if slot, ok := settingKey(key); ok {
 		return asSetting, slot, 0
+	}
+	return promptKey(key)
+}
+
+// promptKey is the table of names at the top under which a prompt stands.
+func promptKey(key []byte) (p place, arg uint8, saw uint16) {
+	switch string(key) {
+	case "messages":
+		return asItems, 0, sawMessages
+	case "contents":
+		return asItems, 0, sawContents
+	case "content":
+		return asItems, 0, sawText
+	case "requests", "chat_history", "chatHistory":
+		return asItems, 0, sawText
+	case "input":
+		return asInput, 0, sawInput
+	case "prompt":
+		return asInput, 0, sawPrompt
+	case "inputs", "inputText", "texts", "message", "query", "queries", "documents":
+		return asInput, 0, sawText
+	case "context":
+		return asIDs, 0, 0
+	case "singleEmbeddingParams", "segmentedEmbeddingParams":
+		return asEmbedding, 0, sawText | sawEmbedding
+	case "chatRequest", "inferenceRequest", "servingMode": // OCI Generative AI: what stands at the top elsewhere
+		return asRoot, 0, 0
 	}
 	return asUnknown, 0, 0
 }

@@ -517,21 +517,13 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		}
 	case asTools, asStructure:
 		s.textOrURL(raw, at, hint)
-	case asStored:
-		if len(raw) > 0 {
-			s.t.server++
-		}
-	case asChoice:
-		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
-			s.t.forced++
-		}
-	case asSealed:
-		s.t.sealed.all += int64(len(raw))
-		s.t.sealed.beyond += max(int64(len(raw))-sealedHead, 0)
 	case asReasoning:
 		if !s.again(raw) {
 			s.textOrURL(raw, at, hint)
 		}
+	case asName:
+		s.t.names++
+		s.textOrURL(raw, at, hint)
 	case asAudioID:
 		if hint == mediaAudio {
 			s.reference(at, hint)
@@ -552,6 +544,25 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		} else if len(raw) > 0 {
 			s.reference(at, hint)
 		}
+	default:
+		s.markValue(f, p, raw)
+	}
+}
+
+// markValue reads a string that is no text of the prompt but says something of it.
+func (s *scanner) markValue(f *frame, p place, raw []byte) {
+	switch p {
+	case asStored:
+		if len(raw) > 0 {
+			s.t.server++
+		}
+	case asChoice:
+		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
+			s.t.forced++
+		}
+	case asSealed:
+		s.t.sealed.all += int64(len(raw))
+		s.t.sealed.beyond += max(int64(len(raw))-sealedHead, 0)
 	case asRole:
 		if len(raw) > 0 {
 			milli, _ := s.count(raw)
@@ -561,9 +572,6 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		if means(raw, "user") {
 			s.t.opened = s.t.sealed
 		}
-	case asName:
-		s.t.names++
-		s.textOrURL(raw, at, hint)
 	case asPartType:
 		s.part.name(raw)
 		if isCall(raw) {
