@@ -97,10 +97,13 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
-	c.cut(c.path.fit(c.cost, c.price.stated))
+	cost, largest := c.path.fit(c.cost, c.price.stated)
+	c.cut(cost)
 	c.scope.touch()
 	c.path.account.touch()
-	c.path.ask(now, c.cost)
+	if largest {
+		c.path.ask(now, c.cost)
+	}
 	if c.price.prompt {
 		c.path.begin()
 	}
@@ -116,7 +119,7 @@ func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
 
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {
-	c.cost = c.path.fit(c.cost, c.price.stated)
+	c.cost, _ = c.path.fit(c.cost, c.price.stated)
 	c.plan()
 	if b := c.path.budget.beside; b != nil && c.spend != nil {
 		f := b.Forecast(c.asksBeside())
@@ -242,11 +245,10 @@ func (c *Call) take(r limit.Reservation) {
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
 	c.number = c.path.budget.attempts.Add(1)
-	c.arrival = limit.Cost{}
 	c.open.Sent()
 	c.sums = c.scope.doubt.sending(&c.price)
-	c.path.use(now, c.cost)
-	c.arrive(now, c.arrives())
+	c.arrival = c.arrives()
+	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
 	return c.open
 }
 
@@ -461,7 +463,6 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	if c.Between() {
 		return
 	}
-	c.path.cleared(c.sent)
 	s := c.scope
 	price := &c.price
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
@@ -471,17 +472,17 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	input, output := price.actual(r, &price.rule)
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
-	for _, ch := range c.path.silence(now, c.sent) {
-		c.watch.LimitChanged(ch.old, ch.new)
-	}
 	s.doubt.ended(&c.price, r)
-	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
+	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
+	wrong := minus(charged, c.arrival)
+	c.arrival = charged
+	changes := c.path.settled(now, c.sent, wrong, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	if r.Refusal == nil { // else Refuse may come yet
 		c.marks.free()
 		c.marks = nil
 	}
-	if input != c.cost.Input || output != c.cost.Output {
-		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
+	for _, ch := range changes { // last, as an observer may panic
+		c.watch.LimitChanged(ch.old, ch.new)
 	}
 }
 

@@ -89,7 +89,7 @@ const (
 // rootKey is the table of names at the top of a body: OpenAI chat, completions,
 // responses and embeddings; Anthropic messages and completions; Gemini
 // generateContent and embedContent; Bedrock converse and the native bodies of
-// its models; Cohere; Ollama; text-generation-inference.
+// its models; Cohere; Ollama; text-generation-inference; OCI.
 func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	switch string(key) {
 	case "model", "modelId", "model_id":
@@ -112,6 +112,8 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 		return asIDs, 0, 0
 	case "singleEmbeddingParams", "segmentedEmbeddingParams":
 		return asEmbedding, 0, sawText | sawEmbedding
+	case "chatRequest", "inferenceRequest", "servingMode": // OCI Generative AI: what stands at the top elsewhere
+		return asRoot, 0, 0
 	case "suffix":
 		return asContent, 0, 0
 	case "system":

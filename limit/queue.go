@@ -104,11 +104,14 @@ func (l *Limiter) ask(a *Ask, place bool, deadline time.Time) (*waiter, Reservat
 
 // enter is ask for a want, at the instant stamp. It lets go of the want.
 func (l *Limiter) enter(w *want, deadline time.Time, stamp int64) (t *waiter, r Reservation, err error) {
+	now := l.catchUpTo(stamp)
+	if r, ok := l.admit(w, now); ok {
+		return nil, r, nil
+	}
 	if e := l.impossible(w); e != nil {
 		l.unwant(w)
 		return nil, r, e
 	}
-	now := l.catchUpTo(stamp)
 	if e := l.beyond(w, now); e != nil {
 		l.unwant(w)
 		return nil, r, e

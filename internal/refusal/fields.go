@@ -82,6 +82,8 @@ func child(n node, key string) node {
 			return tencent
 		case "detail":
 			return beside
+		case "details", "metadata", "extra", "data", "rate_limit", "rateLimit", "quota":
+			return aside
 		}
 	case beside:
 		switch key {
@@ -106,7 +108,7 @@ func child(n node, key string) node {
 			return metadata
 		case "details":
 			return details
-		case "extra", "data", "rate_limit", "rateLimit", "quota":
+		case "extra", "data", "rate_limit", "rateLimit", "quota", "extensions": // the last is GraphQL's
 			return aside
 		}
 	case metadata:
@@ -322,8 +324,12 @@ func (w *walker) members(n node, depth int) bool {
 			k = text(key)
 		}
 		if c := w.b[w.i]; c == '{' || c == '[' {
+			at := w.i
 			if !w.value(child(n, k), depth+1) {
 				return false
+			}
+			if c == '{' && n != skip {
+				w.of(n).waits.span(k, w.b[at:w.i], w.clock)
 			}
 			continue
 		}
@@ -387,15 +393,20 @@ func text(raw []byte) string {
 	return s
 }
 
+// of is where the members of an object at n belong.
+func (w *walker) of(n node) *fields {
+	if n == root || n == beside || n == baseResp {
+		return w.top
+	}
+	return w.err
+}
+
 // set keeps one scalar member.
 func (w *walker) set(n node, key string, raw []byte, isString bool) {
 	if n == skip {
 		return
 	}
-	f := w.err
-	if n == root || n == beside || n == baseResp {
-		f = w.top
-	}
+	f := w.of(n)
 	isWord := isString && len(raw) <= maxWord
 	f.waits.member(key, raw, isString, w.clock)
 	switch key {
