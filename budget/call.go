@@ -53,6 +53,8 @@ type Call struct {
 	named      bool          // its header named a wait, and everybody waits for it
 	noRequests bool          // its header left no request
 	busy       bool          // the server failed, or had no capacity
+	fitted     bool          // its price was cut to what a limit admits, and stays so
+	repriced   bool          // Price was asked since the last grant
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -98,6 +100,7 @@ func (c *Call) Between() bool { return !c.holds }
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	cost, largest := c.path.fit(c.cost, c.price.stated)
+	c.fitted = cost != c.cost
 	c.cut(cost)
 	c.scope.touch()
 	c.path.account.touch()
@@ -114,6 +117,9 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 // others if the scope has refused again and again. Otherwise a call that is always
 // refused would go first after each pause and bring the next pause.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
+	if c.prices() {
+		c.reprice()
+	}
 	return c.admit(ctx, now, !c.blamed().inStreak())
 }
 
@@ -151,10 +157,41 @@ func (c *Call) For(w Who) { c.who = w }
 
 // asks is what the call asks of the ledger.
 func (c *Call) asks(first bool) limit.Ask {
-	return limit.Ask{
-		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
+	a := limit.Ask{
+		Cost: c.cost, Likely: c.likely(c.cost, &c.price),
 		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first, Spend: c.spend.asked(),
 	}
+	if c.prices() {
+		a.Pricer = (*pricer)(c)
+	}
+	return a
+}
+
+// likely is what a call of that cost and price will probably cost in the end.
+func (c *Call) likely(cost limit.Cost, p *Price) limit.Cost {
+	return limit.Cost{Requests: cost.Requests, Input: cost.Input, Output: min(p.likely, cost.Output)}
+}
+
+// prices reports whether what answers tell changes the price of the call.
+func (c *Call) prices() bool { return c.price.prompt && !c.fitted }
+
+// reprice prices the call by what answers have taught so far.
+func (c *Call) reprice() {
+	c.scope.prices.again(&c.price)
+	c.cost.Input, c.cost.Output = c.price.input, c.price.output
+}
+
+// A pricer is a Call that waits in line. The ledger holds its lock when it asks: no
+// lock of a scope may be taken here.
+type pricer Call
+
+func (p *pricer) Price() (cost, likely limit.Cost) {
+	c := (*Call)(p)
+	price := c.price
+	c.scope.prices.again(&price)
+	c.repriced = true
+	cost = limit.Cost{Requests: c.cost.Requests, Input: price.input, Output: price.output}
+	return cost, c.likely(cost, &price)
 }
 
 // asksBeside is what the call asks of the limiter beside a foreign ledger.
@@ -222,6 +259,7 @@ func (c *Call) cutGuess(err error) bool {
 		}
 		if cost := cut1(c.cost, c.price.stated, u, e.Capacity); part(u, cost) <= e.Capacity {
 			c.cut(cost)
+			c.fitted = true
 			return true
 		}
 	}
@@ -236,6 +274,11 @@ func (c *Call) cut(cost limit.Cost) {
 }
 
 func (c *Call) take(r limit.Reservation) {
+	if c.repriced { // while it waited
+		c.repriced = false
+		c.reprice()
+		c.cut(r.Cost())
+	}
 	c.holds, c.open = true, r
 	c.charged = plus(c.charged, c.cost)
 }
