@@ -195,8 +195,13 @@ func (w *weights) layOut(t *table) {
 	w.longRow = int64(t.repeated[3]) - int64(t.repeated[4])
 	w.long = [2]int64{int64(t.long[0]), int64(t.long[1])}
 	w.group = int64(t.digit[0]) - int64(t.digit[1])
+	w.layOutWide(t.wide)
+}
+
+// layOutWide gives each block of characters beyond ASCII the weight of its span.
+func (w *weights) layOutWide(spans []span) {
 	from := rune(0x80)
-	for _, s := range t.wide {
+	for _, s := range spans {
 		for r := from; r <= s.last; {
 			w.wide[wideIndex(r)] = s.weight
 			switch {
