@@ -230,8 +230,8 @@ func familyMeans(mean []float64, cols []*column) {
 	}
 }
 
-// hold is how strongly a weight is held, and so drawn towards the mean of its family or
-// towards zero, and the least that it may be.
+// hold is how strongly a weight is held near the mean of its family, or near zero.
+// towards is that mean times hold, and least is the least weight.
 func (f feature) hold(mean float64) (towards, hold, least float64) {
 	switch f.kind {
 	case repeated:
