@@ -188,48 +188,7 @@ func (b *Budget) Path(a Address) *Path {
 // find makes the path of an address that is not known, or is not any more.
 func (b *Budget) find(k key, a *Address) *found {
 	p := &Path{budget: b, key: k, host: a.Host, scopes: []*Scope{b.root}}
-	add := func(name string, limits []limit.Limit, options limit.ScopeOptions) {
-		s, made := b.scope(name, a.Host)
-		if s == nil && p.account != nil {
-			return // its calls take from the account alone
-		}
-		if s == nil {
-			name = others
-			s, made = b.scope(name, "")
-		}
-		s.configure(limits, options)
-		if made && !b.own { // another budget may have put limits in force there
-			s.inherit(b.ledger.Snapshot(), p.scopes)
-		}
-		p.names, p.scopes, p.inner = append(p.names, name), append(p.scopes, s), s
-	}
-	account := b.accountName(a)
-	b.mu.RLock()
-	configured, m, changed := b.configured, b.modelOf(a.Model), b.changed // * fits a call that names no model
-	b.mu.RUnlock()
-	add(account, configured, limit.ScopeOptions{})
-	p.account = p.inner
-	p.account.isAccount()
-	if m != nil && m.Shared {
-		add(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
-		p.inner.shared.Store(true)
-		p.inner.isOf(belongs{m.Names[0], true})
-		m = nil
-	}
-	if m == nil {
-		m = new(Model)
-	}
-	if t := together(&b.profile, a.Model); t != "" {
-		add(b.togetherName(account, t), nil, limit.ScopeOptions{})
-		p.inner.shared.Store(true)
-	}
-	if a.Model != "" {
-		outer := p.inner
-		add(b.modelName(account, a.Model), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
-		if p.inner != outer { // else there is no room for one of its own
-			p.inner.isOf(belongs{a.Model, false})
-		}
-	}
+	changed := p.addScopes(a)
 	if b.profile.Name != "" {
 		p.Adopt(time.Now(), b.profile)
 	}
@@ -248,6 +207,60 @@ func (b *Budget) find(k key, a *Address) *found {
 	}
 	b.paths[k] = f
 	return f
+}
+
+// addScopes adds the scopes below the root: the account, what models share, the model.
+// It returns how often the configuration had changed when it was read.
+func (p *Path) addScopes(a *Address) (changed uint64) {
+	b := p.budget
+	account := b.accountName(a)
+	b.mu.RLock()
+	configured, m, changed := b.configured, b.modelOf(a.Model), b.changed // * fits a call that names no model
+	b.mu.RUnlock()
+	p.addScope(account, configured, limit.ScopeOptions{})
+	p.account = p.inner
+	p.account.isAccount()
+	if m != nil && m.Shared {
+		p.addScope(b.groupName(account, m), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
+		p.inner.shared.Store(true)
+		p.inner.isOf(belongs{m.Names[0], true})
+		m = nil
+	}
+	if m == nil {
+		m = new(Model)
+	}
+	if t := together(&b.profile, a.Model); t != "" {
+		p.addScope(b.togetherName(account, t), nil, limit.ScopeOptions{})
+		p.inner.shared.Store(true)
+	}
+	if a.Model != "" {
+		outer := p.inner
+		p.addScope(b.modelName(account, a.Model), m.Limits, limit.ScopeOptions{MaxInFlight: m.MaxInFlight})
+		if p.inner != outer { // else there is no room for one of its own
+			p.inner.isOf(belongs{a.Model, false})
+		}
+	}
+	return changed
+}
+
+// addScope adds the scope of a name below the others, with the limits that are
+// configured for it. Where there is no room for a scope more, it adds none below an
+// account, and in place of an account the one that all others share.
+func (p *Path) addScope(name string, limits []limit.Limit, options limit.ScopeOptions) {
+	b := p.budget
+	s, made := b.scope(name, p.host)
+	if s == nil && p.account != nil {
+		return // its calls take from the account alone
+	}
+	if s == nil {
+		name = others
+		s, made = b.scope(name, "")
+	}
+	s.configure(limits, options)
+	if made && !b.own { // another budget may have put limits in force there
+		s.inherit(b.ledger.Snapshot(), p.scopes)
+	}
+	p.names, p.scopes, p.inner = append(p.names, name), append(p.scopes, s), s
 }
 
 // scope is the scope of that name, made if it is not there; nil if there is no room

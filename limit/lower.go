@@ -65,17 +65,9 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	if e.seq != seq || !e.mark.set {
 		return false
 	}
-	s, then := &l.root, e.mark.sums
-	if scope != "" {
-		s = nil
-		for i := range e.path {
-			if e.path[i].s.name == scope {
-				s, then = e.path[i].s, e.path[i].sums
-			}
-		}
-		if s == nil {
-			return false
-		}
+	s, then := e.marked(scope)
+	if s == nil {
+		return false
 	}
 	b := s.find(name)
 	if b == nil {
@@ -95,21 +87,7 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
-	late := false
-	if b.cfg.ReadAt != ReadAtSending {
-		x := b.needsRare()
-		if x.when == nil {
-			x.when = &instant{}
-			if b.cfg.ReadAt == ReadAtAnswer {
-				x.when.late = sureLate
-			}
-		}
-		late = x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
-			snap{remaining, e.mark.at, then.used(b.unit), l.near(e, s, then, b.unit)})
-		if b.more != nil && b.more.window != nil && !b.more.guarded {
-			late = b.cfg.ReadAt == ReadAtAnswer
-		}
-	}
+	late := e.isLate(s, b, then, remaining)
 	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
 		level = then
 	}
@@ -122,17 +100,14 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		x.took = x.took.min(level.sub(b.level)) // what was taken below it
 	}
 	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
-		r := reading{
+		at, r := e.mark.at, reading{
 			remaining: remaining, margin: b.cfg.Margin, charged: out.in(b.unit), returned: in.in(b.unit),
 			near: l.near(e, s, then, b.unit),
 		}
-		at := e.mark.at
 		if late {
 			at, r.charged, r.returned = now, 0, 0
 		}
-		if b.sawMore(at, r) {
-			fell = true
-		}
+		fell = b.sawMore(at, r) || fell
 		if b.line != nil {
 			l.look(b.line, now) // a reading may let more go at once
 		}
@@ -141,6 +116,43 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		l.run(now)
 	}
 	return fell
+}
+
+// marked is the scope of a name on the path of e, with its sums at the mark. It is nil
+// if e takes from no such scope.
+func (e *entry) marked(name string) (*scope, sums) {
+	if name == "" {
+		return &e.l.root, e.mark.sums
+	}
+	for i := range e.path {
+		if e.path[i].s.name == name {
+			return e.path[i].s, e.path[i].sums
+		}
+	}
+	return nil, sums{}
+}
+
+// isLate reports whether the reading of b that e brought now is a balance of now, and
+// not of the mark.
+func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) bool {
+	if b.cfg.ReadAt == ReadAtSending {
+		return false
+	}
+	l := e.l
+	now := l.last
+	x := b.needsRare()
+	if x.when == nil {
+		x.when = &instant{}
+		if b.cfg.ReadAt == ReadAtAnswer {
+			x.when.late = sureLate
+		}
+	}
+	late := x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
+		snap{remaining, e.mark.at, then.used(b.unit), l.near(e, s, then, b.unit)})
+	if b.more != nil && b.more.window != nil && !b.more.guarded {
+		late = b.cfg.ReadAt == ReadAtAnswer
+	}
+	return late
 }
 
 // near is the charge in s, in units, so near to the mark of e that the reading of e

@@ -412,48 +412,12 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool, from *strin
 	switch {
 	case lim.Rate == (Rate{}):
 		if b != nil {
-			q, gone := b.line, *b
-			if gone.line = nil; q != nil {
-				q.b = &gone // where b was will be another one
-			}
-			s.limits = slices.DeleteFunc(s.limits, func(b bound) bool { return b.cfg.Name == lim.Name })
-			s.relink()
-			l.scatter(q, now)
+			l.dropLimit(s, b, now)
 		}
 	case b == nil:
-		l.open.seq++
-		fresh := newBound(l.share(lim), now, l.base.UnixNano())
-		fresh.born = l.open.seq
-		if from != nil {
-			if o := l.lookup(*from); o != nil {
-				if like := o.find(lim.Name); like != nil && like.unit == lim.Unit {
-					fresh.born = like.born
-				}
-			}
-		}
-		s.limits = append(s.limits, fresh)
-		s.follows(now)
-		s.relink()
-		b = &s.limits[len(s.limits)-1]
-		l.refuseImpossible(s)
+		b = l.addLimit(s, lim, from, now)
 	default:
-		most, unit, old := b.max, b.unit, b.cfg
-		b.advance(now)
-		burst, largest := lim.sizes()
-		b.change(now, lim.Rate, burst, largest)
-		b.cfg = l.share(lim)
-		b.obey(old, l.base.UnixNano())
-		s.follows(now)
-		var q *line
-		if unit != lim.Unit {
-			l.open.seq++
-			b.unit, b.born = lim.Unit, l.open.seq
-			q, b.line = b.line, nil
-		}
-		if b.max < most || unit != lim.Unit {
-			l.refuseImpossible(s) // before anybody goes, who could not be charged
-		}
-		l.scatter(q, now)
+		l.changeLimit(s, b, lim, now)
 	}
 	if lim.Rate != (Rate{}) {
 		if configured {
@@ -468,6 +432,58 @@ func (l *Limiter) setLimit(scope string, lim Limit, configured bool, from *strin
 	}
 	l.run(now)
 	return nil
+}
+
+// dropLimit takes b out of the limits of s. Those who waited for it look again.
+func (l *Limiter) dropLimit(s *scope, b *bound, now int64) {
+	q, gone := b.line, *b
+	if gone.line = nil; q != nil {
+		q.b = &gone // where b was will be another one
+	}
+	s.limits = slices.DeleteFunc(s.limits, func(of bound) bool { return of.cfg.Name == gone.cfg.Name })
+	s.relink()
+	l.scatter(q, now)
+}
+
+// addLimit gives s a limit that it had not. What is said of the like limit of the scope
+// from, if it is not nil, is said of this one too.
+func (l *Limiter) addLimit(s *scope, lim Limit, from *string, now int64) *bound {
+	l.open.seq++
+	fresh := newBound(l.share(lim), now, l.base.UnixNano())
+	fresh.born = l.open.seq
+	if from != nil {
+		if o := l.lookup(*from); o != nil {
+			if like := o.find(lim.Name); like != nil && like.unit == lim.Unit {
+				fresh.born = like.born
+			}
+		}
+	}
+	s.limits = append(s.limits, fresh)
+	s.follows(now)
+	s.relink()
+	l.refuseImpossible(s)
+	return &s.limits[len(s.limits)-1]
+}
+
+// changeLimit puts lim in the place of b, which keeps its level.
+func (l *Limiter) changeLimit(s *scope, b *bound, lim Limit, now int64) {
+	most, unit, old := b.max, b.unit, b.cfg
+	b.advance(now)
+	burst, largest := lim.sizes()
+	b.change(now, lim.Rate, burst, largest)
+	b.cfg = l.share(lim)
+	b.obey(old, l.base.UnixNano())
+	s.follows(now)
+	var q *line
+	if unit != lim.Unit {
+		l.open.seq++
+		b.unit, b.born = lim.Unit, l.open.seq
+		q, b.line = b.line, nil
+	}
+	if b.max < most || unit != lim.Unit {
+		l.refuseImpossible(s) // before anybody goes, who could not be charged
+	}
+	l.scatter(q, now)
 }
 
 // DrainScope is [Limiter.Drain] for a limit of any scope. It does nothing in a

@@ -59,23 +59,37 @@ type LimitState struct {
 // scopes at a time. So with very many of them the last were read a little later
 // than the first; each scope is read at one instant.
 func (l *Limiter) Snapshot() Snapshot {
-	const few = 64
+	root, n := l.rootSnapshot()
+	if n == 0 {
+		return root
+	}
+	scopes, limits := l.allScopes(n)
+	root.Scopes = l.snapshots(scopes, limits, l.oldestOf())
+	return root
+}
+
+// few is how many scopes or lanes a snapshot visits while it holds the lock once.
+const few = 64
+
+// rootSnapshot is the snapshot of the root alone, and how many scopes there are.
+func (l *Limiter) rootSnapshot() (root Snapshot, n int) {
 	l.lock()
+	defer l.mu.Unlock()
 	now := l.now()
-	root := Snapshot{}
 	l.root.snapshot(l, &root, make([]LimitState, 0, len(l.root.limits)), now)
 	if l.oldest != nil {
 		root.Oldest = time.Duration(now - l.oldest.joined)
 	}
-	n := l.scopes.n
-	if n == 0 {
-		l.mu.Unlock()
-		return root
-	}
+	return root, l.scopes.n
+}
+
+// allScopes returns the scopes by name, and how many limits they have. There are about
+// n of them.
+func (l *Limiter) allScopes(n int) (scopes []*scope, limits int) {
+	l.lock()
 	l.scopes.walks++
 	l.mu.Unlock()
-
-	scopes, limits := make([]*scope, 0, n+few), 0
+	scopes = make([]*scope, 0, n+few)
 	for at, more := 0, true; more; more = at > 0 {
 		l.lock()
 		before := len(scopes)
@@ -91,7 +105,11 @@ func (l *Limiter) Snapshot() Snapshot {
 
 	// Pointers are sorted, and not the larger snapshots. Names never change.
 	slices.SortFunc(scopes, func(a, b *scope) int { return strings.Compare(a.name, b.name) })
+	return scopes, limits
+}
 
+// oldestOf is when the call that waits longest came, for each scope in which one waits.
+func (l *Limiter) oldestOf() map[*scope]int64 {
 	// From the back: a lane that goes leaves its place to the last one, which was seen.
 	oldest := map[*scope]int64{}
 	for at := math.MaxInt; at > 0; {
@@ -109,14 +127,19 @@ func (l *Limiter) Snapshot() Snapshot {
 		at = first
 		l.mu.Unlock()
 	}
-	root.Scopes = make([]Snapshot, 0, len(scopes))
+	return oldest
+}
+
+// snapshots are those of scopes, which have about so many limits.
+func (l *Limiter) snapshots(scopes []*scope, limits int, oldest map[*scope]int64) []Snapshot {
+	all := make([]Snapshot, 0, len(scopes))
 	states := make([]LimitState, 0, limits)
 	for part := range slices.Chunk(scopes, few) {
 		l.lock()
-		now = l.now()
+		now := l.now()
 		for _, s := range part {
-			root.Scopes = append(root.Scopes, Snapshot{})
-			one := &root.Scopes[len(root.Scopes)-1]
+			all = append(all, Snapshot{})
+			one := &all[len(all)-1]
 			before := len(states)
 			states = s.snapshot(l, one, states, now)
 			one.Limits = states[before:len(states):len(states)]
@@ -126,8 +149,8 @@ func (l *Limiter) Snapshot() Snapshot {
 		}
 		l.mu.Unlock()
 	}
-	root.Scopes = slices.CompactFunc(root.Scopes, func(a, b Snapshot) bool { return a.Scope == b.Scope })
-	return root
+	// A scope that went and came again while they were collected is there twice.
+	return slices.CompactFunc(all, func(a, b Snapshot) bool { return a.Scope == b.Scope })
 }
 
 // snapshot writes the state of s to one, and appends those of its limits.

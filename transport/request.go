@@ -102,7 +102,13 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 		}
 		return p, nil
 	}
+	return p.lookAhead(req, size, most, coding, o)
+}
 
+// lookAhead reads the first bytes of the body, which it keeps for the wire, and
+// estimates what they state.
+func (p prompt) lookAhead(req *http.Request, size, most int64, coding string, o estimate.Options) (prompt, error) {
+	isPacked := !packed.Plain(coding)
 	if ctx := req.Context(); ctx.Err() != nil {
 		return p, causeOf(ctx)
 	}
@@ -117,17 +123,17 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 		p.get = nil
 		return p, err
 	case !whole && isPacked:
-		p.Request = estimate.Unread(contentType, unpackedSize(size))
+		p.Request = estimate.Unread(p.typed, unpackedSize(size))
 		return p, nil
 	case !whole:
-		p.Request = estimate.Unread(contentType, size)
+		p.Request = estimate.Unread(p.typed, size)
 		return p, nil
 	}
 	p.get = a.again // all of it is there, so that it can be sent again
 	p.read, p.head = true, head
 	if isPacked {
 		p.coding = coding
-		p.Request = ofPacked(coding, head, contentType, o)
+		p.Request = ofPacked(coding, head, p.typed, o)
 	} else {
 		p.Request = estimate.Inspect(head, o)
 	}
