@@ -182,7 +182,6 @@ func sameKey(a, b []byte) (same bool, compared int) {
 // a string, which some servers accept. A fraction is rounded up and what does
 // not fit is math.MaxInt64. Negative numbers and everything else are not counts.
 func integer(raw []byte) (n int64, ok bool) {
-	const maxExponent = 100_000_000 // more says no more, for no body has as many digits
 	raw = bytes.TrimSpace(raw)
 	i, digits, point := 0, 0, -1
 	for ; i < len(raw); i++ {
@@ -199,30 +198,10 @@ func integer(raw []byte) (n int64, ok bool) {
 	if digits == 0 || point == i-1 {
 		return 0, false
 	}
-	exp := 0
 	mantissa := raw[:i]
-	if i < len(raw) {
-		if raw[i] != 'e' && raw[i] != 'E' {
-			return 0, false
-		}
-		e := raw[i+1:]
-		negative := false
-		if len(e) > 0 && (e[0] == '+' || e[0] == '-') {
-			negative = e[0] == '-'
-			e = e[1:]
-		}
-		if len(e) == 0 {
-			return 0, false
-		}
-		for _, c := range e {
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			exp = min(exp*10+int(c-'0'), maxExponent)
-		}
-		if negative {
-			exp = -exp
-		}
+	exp, ok := exponent(raw[i:])
+	if !ok {
+		return 0, false
 	}
 	// whole is how many of the digits stand before the decimal point.
 	whole := digits + exp
@@ -248,4 +227,31 @@ func integer(raw []byte) (n int64, ok bool) {
 		n = addSat(n, 1)
 	}
 	return n, true
+}
+
+// exponent reads what may stand behind the digits of a number.
+func exponent(e []byte) (n int, ok bool) {
+	const most = 100_000_000 // more says no more, for no body has as many digits
+	if len(e) == 0 {
+		return 0, true
+	}
+	if e[0] != 'e' && e[0] != 'E' {
+		return 0, false
+	}
+	e = e[1:]
+	negative := false
+	if len(e) > 0 && (e[0] == '+' || e[0] == '-') {
+		negative = e[0] == '-'
+		e = e[1:]
+	}
+	for _, c := range e {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = min(n*10+int(c-'0'), most)
+	}
+	if negative {
+		n = -n
+	}
+	return n, len(e) > 0
 }

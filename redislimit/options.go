@@ -263,8 +263,9 @@ func checkOptions(o limit.ScopeOptions) error {
 		return fail("MaxInFlight", o.MaxInFlight, "must not be negative")
 	case o.MaxQueue < 0:
 		return fail("MaxQueue", o.MaxQueue, "must not be negative")
-	case o.Allowances != nil:
-		return fail("Allowances", *o.Allowances, "are not kept in the store: package budget keeps them in each process")
+	}
+	if a := o.Allowances; a != nil && min(a.DayTokens, a.DayMoney, a.MonthTokens, a.MonthMoney) < 0 {
+		return fail("Allowances", *a, "must not be negative; zero is any amount")
 	}
 	return nil
 }

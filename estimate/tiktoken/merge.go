@@ -181,37 +181,12 @@ func (m *mergeState) shared() (from int, before int64, ok bool) {
 // there are fewer than 5*len(w) pushes and pops, of log len(w) steps each.
 func (v *vocabulary) merge(m *mergeState, w []byte) {
 	n := len(w)
-	m.merged += int64(n)
-	if cap(m.next) < n {
-		m.next, m.prev, m.pair = make([]int32, n), make([]int32, n), make([]uint32, n)
-	}
-	m.next, m.prev, m.pair = m.next[:n], m.prev[:n], m.pair[:n]
+	v.layOut(m, w)
+	h := m.candidates()
 	next, prev, pair := m.next, m.prev, m.pair
-
-	for i := range n - 1 {
-		next[i], prev[i] = int32(i+1), int32(i-1)
-		pair[i] = v.pairs[uint(w[i])<<8|uint(w[i+1])] - 1 // 0 becomes none
-	}
-	next[n-1], prev[n-1], pair[n-1] = int32(n), int32(n-2), none
-
-	h := m.heap[:0]
-	left := uint32(none)
-	for i, r := range pair[:n-1] {
-		if r < left && r <= pair[i+1] {
-			h = append(h, uint64(r)<<32|uint64(i))
-		}
-		left = r
-	}
-	for i := (len(h) - 2) / 4; i >= 0; i-- {
-		down(h, i)
-	}
-
 	for len(h) > 0 {
-		top := h[0]
-		h[0] = h[len(h)-1]
-		h = h[:len(h)-1]
-		down(h, 0)
-
+		var top uint64
+		top, h = pop(h)
 		i, r := int32(uint32(top)), uint32(top>>32)
 		if pair[i] != r {
 			continue // joined or broken since it was pushed
@@ -265,7 +240,40 @@ func (v *vocabulary) merge(m *mergeState, w []byte) {
 	m.heap = h
 }
 
-// push and down keep a heap of four children a node, the smallest entry first.
+// layOut makes a token of each byte of w, with the ranks of their pairs.
+func (v *vocabulary) layOut(m *mergeState, w []byte) {
+	n := len(w)
+	m.merged += int64(n)
+	if cap(m.next) < n {
+		m.next, m.prev, m.pair = make([]int32, n), make([]int32, n), make([]uint32, n)
+	}
+	m.next, m.prev, m.pair = m.next[:n], m.prev[:n], m.pair[:n]
+	next, prev, pair := m.next, m.prev, m.pair
+	for i := range n - 1 {
+		next[i], prev[i] = int32(i+1), int32(i-1)
+		pair[i] = v.pairs[uint(w[i])<<8|uint(w[i+1])] - 1 // 0 becomes none
+	}
+	next[n-1], prev[n-1], pair[n-1] = int32(n), int32(n-2), none
+}
+
+// candidates is the heap of the pairs that come before both their neighbours.
+func (m *mergeState) candidates() []uint64 {
+	h := m.heap[:0]
+	pair := m.pair
+	left := uint32(none)
+	for i, r := range pair[:len(pair)-1] {
+		if r < left && r <= pair[i+1] {
+			h = append(h, uint64(r)<<32|uint64(i))
+		}
+		left = r
+	}
+	for i := (len(h) - 2) / 4; i >= 0; i-- {
+		down(h, i)
+	}
+	return h
+}
+
+// push, pop and down keep a heap of four children a node, the smallest entry first.
 // container/heap would call through an interface for each comparison and box each
 // entry.
 func push(h []uint64, x uint64) []uint64 {
@@ -281,6 +289,13 @@ func push(h []uint64, x uint64) []uint64 {
 	}
 	h[i] = x
 	return h
+}
+
+func pop(h []uint64) (top uint64, rest []uint64) {
+	last := len(h) - 1
+	top, h[0] = h[0], h[last]
+	down(h[:last], 0)
+	return top, h[:last]
 }
 
 func down(h []uint64, i int) {

@@ -79,7 +79,16 @@ func Waits(now time.Time) []Wait {
 		{Name: "only in the text", Body: text, Want: 33 * time.Second},
 		{Name: "longer in the text", Header: []string{"Retry-After", "1"}, Body: text, Want: 33 * time.Second},
 		{Name: "no dimension beside the order", Header: []string{"Retry-After", "1", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Burst", "10"}, Want: time.Second},
+	}
+	for _, v := range []string{"+3", "3 parsecs", "1e3", "", "-1", "NaN", "soon", "1,000"} {
+		waits = append(waits, Wait{Name: "unreadable " + strconv.Quote(v), Header: []string{"Retry-After", v}, Order: Unreadable})
+	}
+	return append(waits, resets(now)...)
+}
 
+// resets are the waits for the reset of an exhausted limit.
+func resets(now time.Time) []Wait {
+	return []Wait{
 		{Name: "the later of the exhausted", Header: []string{
 			"X-Ratelimit-Limit-Tokens", "60000", "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "50s",
 			"X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "2s",
@@ -101,8 +110,4 @@ func Waits(now time.Time) []Wait {
 			"X-Ratelimit-Limit", "10", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", strconv.FormatInt(now.Add(30*time.Second).Unix(), 10),
 		}, Want: 30 * time.Second, Order: Reset},
 	}
-	for _, v := range []string{"+3", "3 parsecs", "1e3", "", "-1", "NaN", "soon", "1,000"} {
-		waits = append(waits, Wait{Name: "unreadable " + strconv.Quote(v), Header: []string{"Retry-After", v}, Order: Unreadable})
-	}
-	return waits
 }
