@@ -3,9 +3,8 @@ package tiktoken
 // Byte-pair encoding of one piece: start with its bytes, and as long as two
 // neighbours together are a token, join the pair of the lowest rank, the leftmost
 // of equals. The reference looks through all pairs before each join, which is
-// quadratic in the piece. Here are two ways to do the same joins in the same
-// order, for short and for long pieces, and a way to take a very long piece in
-// windows.
+// quadratic in the piece. mergeShort and mergeLong do the same joins in
+// the same order, and mergeLong takes a very long piece in windows.
 //
 // # Why windows are exact
 //
@@ -22,10 +21,10 @@ package tiktoken
 //     was crossed, so inside st everything went as when st is encoded alone, where
 //     that join does not happen.
 //
-// Now encode two windows that overlap. If one token, the same bytes at the same
-// place, is in both encodings, then the first up to that token and the second
-// from there on is a sequence with only stable neighbours, hence the encoding of
-// both windows together. If no token is shared, the windows are doubled; in the
+// Now encode two windows that overlap. Let one token, the same bytes at the same
+// place, be in both encodings. Then the first up to that token and the second
+// from there on are a sequence with only stable neighbours. So by 2 it is the
+// encoding of both windows together. If no token is shared, the windows are doubled; in the
 // end one window is the whole piece.
 
 const (
@@ -138,8 +137,8 @@ func (v *vocabulary) mergeWindows(m *mergeState, piece []byte, size int) (total 
 		for ; int(at) < size-size/8; at = m.next[at] {
 			total++
 		}
-		// The next window starts at this border. What is behind it is counted
-		// once the next window has confirmed it.
+		// The next window starts at this border. The tokens behind it are
+		// counted when the next window has confirmed them.
 		m.tail = m.tail[:0]
 		for i := at; int(i) < size; i = m.next[i] {
 			m.tail = append(m.tail, i-at)
@@ -177,7 +176,7 @@ func (m *mergeState) shared() (from int, before int64, ok bool) {
 // join next is always one of them, and a pair can become one only when a pair
 // beside it changes. In a run of one letter that keeps the heap at a few entries.
 //
-// Each byte is pushed at most once and each join pushes at most four pairs, so
+// Each byte is pushed at most once, and each join pushes at most four pairs. So
 // there are fewer than 5*len(w) pushes and pops, of log len(w) steps each.
 func (v *vocabulary) merge(m *mergeState, w []byte) {
 	n := len(w)
