@@ -157,7 +157,7 @@ func New(o Options) (*Budget, error) {
 	}
 	b.root = b.newScope("", "")
 	if !b.own {
-		b.root.inherit(b.ledger.Snapshot(), nil)
+		b.root.inherit(b.stateOf(""), nil)
 	}
 	if o.Profile.Name != "" {
 		b.root.Adopt(time.Now(), o.Profile)
@@ -258,7 +258,7 @@ func (p *Path) addScope(name string, limits []limit.Limit, options limit.ScopeOp
 	}
 	s.configure(limits, options)
 	if made && !b.own { // another budget may have put limits in force there
-		s.inherit(b.ledger.Snapshot(), p.scopes)
+		s.inherit(b.stateOf(name), p.scopes)
 	}
 	p.names, p.scopes, p.inner = append(p.names, name), append(p.scopes, s), s
 }
@@ -311,6 +311,24 @@ func (b *Budget) open(name string) (limit.ScopeOptions, []limit.Limit) {
 		return b.openTenant(name)
 	}
 	return limit.ScopeOptions{}, nil
+}
+
+// stateOf is the state of one scope of the ledger. With very many scopes a snapshot of
+// all of them would take a tenth of a second for each new model.
+func (b *Budget) stateOf(scope string) limit.Snapshot {
+	if l, ok := b.ledger.(interface{ SnapshotOf(string) limit.Snapshot }); ok {
+		return l.SnapshotOf(scope)
+	}
+	all := b.ledger.Snapshot()
+	for _, one := range all.Scopes {
+		if one.Scope == scope {
+			return one
+		}
+	}
+	if scope != all.Scope {
+		return limit.Snapshot{Scope: scope}
+	}
+	return all
 }
 
 // Snapshot is the state of the budget now, for people and metrics: what all share,

@@ -201,29 +201,24 @@ func (s *Scope) start() {
 // were configured, and as another budget has put them in force. A copy of a limit
 // that is configured further out is known by its unit and window.
 func (s *Scope) inherit(snap limit.Snapshot, outer []*Scope) {
-	for _, one := range append([]limit.Snapshot{snap}, snap.Scopes...) {
-		if one.Scope != s.name {
-			continue
-		}
-		for _, l := range one.Limits {
-			d := &dimension{limit: l.Limit, configured: l.Configured}
-			for _, o := range outer {
-				for _, of := range o.configuredDims() {
-					if l.Configured.Rate.N == 0 && of.limit.Unit == l.Unit && of.limit.Rate.Window == l.Rate.Window {
-						d.configured, d.copied = of.configured, true
-					}
+	for _, l := range snap.Limits {
+		d := &dimension{limit: l.Limit, configured: l.Configured}
+		for _, o := range outer {
+			for _, of := range o.configuredDims() {
+				if l.Configured.Rate.N == 0 && of.limit.Unit == l.Unit && of.limit.Rate.Window == l.Rate.Window {
+					d.configured, d.copied = of.configured, true
 				}
 			}
-			if d.configured.Rate.N == 0 {
-				d.said = l.Rate.N
-			}
-			s.mu.Lock()
-			if s.find(l.Unit, l.Rate.Window) == nil {
-				s.add(d)
-				s.publish()
-			}
-			s.mu.Unlock()
 		}
+		if d.configured.Rate.N == 0 {
+			d.said = l.Rate.N
+		}
+		s.mu.Lock()
+		if s.find(l.Unit, l.Rate.Window) == nil {
+			s.add(d)
+			s.publish()
+		}
+		s.mu.Unlock()
 	}
 }
 

@@ -32,7 +32,8 @@ type Tenant struct {
 	// call that would go beyond is refused at once: nobody waits for weeks. What a
 	// call takes when it is admitted is its price, corrected when its usage is known.
 	// The part of it that is a guess takes no more than is left. The money of a call
-	// is rounded up to a millionth.
+	// is rounded up to a millionth, once. So n calls count as what they cost or more,
+	// and as less than n millionths more.
 	//
 	// They are part of the one decision about a call: see [limit.Allowances]. Only
 	// where Options.Ledger does not keep them ([limit.Meters]) are they taken before the

@@ -153,6 +153,28 @@ func (l *Limiter) snapshots(scopes []*scope, limits int, oldest map[*scope]int64
 	return slices.CompactFunc(all, func(a, b Snapshot) bool { return a.Scope == b.Scope })
 }
 
+// SnapshotOf returns the state of one scope now, without others in it, and changes
+// nothing. It takes the same time for any number of scopes and callers. A scope that
+// the limiter does not keep has no limits. The empty name is the root, and only of the
+// root is Oldest known.
+func (l *Limiter) SnapshotOf(scope string) Snapshot {
+	l.lock()
+	defer l.mu.Unlock()
+	s := &l.root
+	if scope != "" {
+		if s = l.scopes.find(scope); s == nil {
+			return Snapshot{Scope: scope}
+		}
+	}
+	var one Snapshot
+	now := l.now()
+	s.snapshot(l, &one, nil, now)
+	if s == &l.root && l.oldest != nil {
+		one.Oldest = time.Duration(now - l.oldest.joined)
+	}
+	return one
+}
+
 // snapshot writes the state of s to one, and appends those of its limits.
 func (s *scope) snapshot(l *Limiter, one *Snapshot, states []LimitState, now int64) []LimitState {
 	*one = Snapshot{

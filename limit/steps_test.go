@@ -43,6 +43,10 @@ func TestNoOperationVisitsManyScopes(t *testing.T) {
 			if part == 0 || part > 300 {
 				t.Errorf("a part of a snapshot visited %d scopes", part)
 			}
+			part = 0
+			if one := l.SnapshotOf(fmt.Sprint(n - 1)); one.Served != (Cost{Requests: 1}) || part > 100 {
+				t.Errorf("the snapshot of one scope visited %d scopes: %v", part, one)
+			}
 		})
 	}
 }

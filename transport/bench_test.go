@@ -309,7 +309,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			rt := gate(b, transport.Options{
 				Base: rttest.Func(empty), TPM: 1e12,
-				Scopes: transport.Scopes{Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPD: 1000} }},
+				Scopes: transport.Scopes{Tenants: func(string) transport.TenantOptions { return transport.TenantOptions{RPD: 10} }}, // not full again before the end
 			})
 			req, _ := http.NewRequest("GET", "https://api.example.com/v1/models", http.NoBody)
 			for i := range n {
