@@ -134,6 +134,8 @@ type Learner struct {
 	windows [books]*limit.Window
 	fresh   [books]int64 // charged since the edge of each
 	edge    [books]int64
+	lump    int64     // used when the books began, nobody knows when
+	gone    time.Time // when all of it has left every window
 	recent  [256]charged // in a ring
 	flow    flow
 	charges int
@@ -434,6 +436,10 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 		}
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
+	l.lump, l.gone = used, at.Add(l.o.Window)
+	for k := first; k < l.charges && !l.recent[k%len(l.recent)].at.After(at); k++ {
+		l.lump = used - (l.recent[k%len(l.recent)].spent - before)
+	}
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, [instants]resets{}, false
 	l.bucket, l.chosen = fit{}, none
 }
@@ -722,6 +728,11 @@ func (l *Learner) prove(m Mark, remaining, tol int64) {
 			least = min(least, m.used[i])
 		}
 	}
+	if m.at.Before(l.gone) {
+		// The books have all of it at the instant at which they began. It was used
+		// before, and leaves a sliding window before: that looks like an edge.
+		least -= max(0, l.lump)
+	}
 	for i, w := range l.windows {
 		if w == nil || w.Law().Shape != limit.ShapeFixed {
 			continue
@@ -800,7 +811,10 @@ func (l *Learner) keeps() bool {
 func (l *Learner) best() int {
 	best := -1
 	for i := books - 1; i >= 0; i-- { // what an answer named before a guess
-		if f := l.pairs[i]; l.windows[i] != nil && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
+		// Fixed windows without a named reset were never recorded. On a sliding log two
+		// chance proofs of one let all of it go at the supposed edge, to be refused.
+		sure := i >= weightedFromReset || l.pairs[i].edges >= 1 || l.pairs[i].proofs >= 4
+		if f := l.pairs[i]; l.windows[i] != nil && sure && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
 			return i
 		}
 	}
