@@ -33,6 +33,10 @@ type Options struct {
 	Known limit.Law
 	Why   string
 
+	// NamesEdge: Known is a fixed window whose edge is not known, but answers name it.
+	// Once they agree on an instant the window begins there.
+	NamesEdge bool
+
 	// Base is the instant from which edges are counted. Zero: the first call.
 	Base time.Time
 
@@ -134,8 +138,8 @@ type Learner struct {
 	windows [books]*limit.Window
 	fresh   [books]int64 // charged since the edge of each
 	edge    [books]int64
-	lump    int64     // used when the books began, nobody knows when
-	gone    time.Time // when all of it has left every window
+	lump    int64        // used when the books began, nobody knows when
+	gone    time.Time    // when all of it has left every window
 	recent  [256]charged // in a ring
 	flow    flow
 	charges int
@@ -585,6 +589,8 @@ func (l *Learner) byReset(e Evidence) {
 			l.belief.Law, l.belief.Since, l.chosen = limit.Law{}, e.Answered, none
 			l.belief.Why = "answers name one and the same instant: it is no bucket"
 		}
+	case l.o.NamesEdge && (l.resets[0].sure() || l.resets[1].sure()):
+		// Near the rate an edge looks like the time to fill.
 	case full < 2*grain && (missing != 1 || full < grain):
 		// nearly full: any law says so
 	case rest >= -slack && rest <= slack+late:
@@ -751,6 +757,12 @@ func (l *Learner) conclude(now time.Time) {
 	if now.Before(l.belief.Until) {
 		return
 	}
+	if w := l.windows[fixedFromReset]; w != nil && l.o.NamesEdge && l.belief.Law == l.o.Known {
+		l.chosen = fixedFromReset
+		l.believe(now, limit.Law{Shape: limit.ShapeFixed, Edge: w.Law().Edge})
+		l.belief.Why += ", from the edge that answers name"
+		return
+	}
 	v := l.votes
 	rise, still := v.byRise, v.still
 	// What is believed already takes twice as much to give way.
@@ -858,7 +870,15 @@ func (l *Learner) window() limit.Law {
 	}
 	if best != aLog {
 		law.FirstCall = l.windows[best].Law().FirstCall
-		law.Edge = max(1, time.Duration(l.edge[best]))
+		edge := time.Duration(l.edge[best])
+		if !law.FirstCall {
+			// Before the first edge after the base there was none to follow.
+			edge = l.windows[best].Law().Edge
+			if edge <= 0 {
+				edge += l.o.Window
+			}
+		}
+		law.Edge = max(1, edge)
 	}
 	return law
 }

@@ -113,6 +113,24 @@ func learn(p *provider, r *rand.Rand, o Options, answers int, reset func(p *prov
 	return l, heard
 }
 
+// A fixed window that is known begins at the edge that answers name, long before an edge
+// passes.
+func TestAKnownWindowBeginsAtTheNamedEdge(t *testing.T) {
+	for i := range *runsFlag {
+		r := rand.New(rand.NewPCG(uint64(i), 3))
+		p := &provider{law: "fixed", n: 300_000, window: time.Minute}
+		known := limit.Law{Shape: limit.ShapeFixed}
+		l, _ := learn(p, r, Options{Known: known, NamesEdge: true, Why: "recorded"}, 6, func(p *provider, now time.Time, _ time.Duration) Span {
+			return Span{p.window - now.Sub(p.edge)%p.window, true}
+		})
+		b := l.Belief()
+		off := b.Base.Add(b.Law.Edge).Sub(p.edge) % p.window
+		if off = min(off.Abs(), p.window-off.Abs()); b.Law.Shape != limit.ShapeFixed || off > 20*time.Millisecond {
+			t.Errorf("run %d: %v begins %v from the edge", i, b, off)
+		}
+	}
+}
+
 // On a sliding log, calls are entered by a wrong rule for half a minute. The books begin
 // anew with a use that nobody can date, and a pause follows. The log gives it back before
 // the books do; that is no edge.
