@@ -28,7 +28,7 @@ type Ask struct {
 	Tenant string
 
 	// Spend is what the call will spend of the [Allowances] on its path. It is
-	// corrected by [Reservation.SettleSpent]. A ledger other than a [Limiter] may
+	// corrected by [Reservation.SettleSpent]. A ledger without [Meters].Allowances does
 	// not read it.
 	Spend Spend
 
@@ -149,7 +149,7 @@ type ScopeOptions struct {
 
 	// Allowances are what the calls of the scope may spend in a day and a month. Nil
 	// is any amount. The value behind it must not be changed: set another one. A ledger
-	// other than a [Limiter] may refuse it. The sums of the day and the month stay
+	// without [Meters].Allowances may refuse it. The sums of the day and the month stay
 	// when they change, or are taken away for a while.
 	Allowances *Allowances
 }
@@ -226,6 +226,21 @@ type Holder interface {
 	// Lower lowers the limit of that name in a scope, the root if scope is
 	// empty; see [Reservation.LowerIn].
 	Lower(handle uint64, scope, name string, remaining int64, own Cost) bool
+}
+
+// A SpendHolder is a [Holder] of a ledger that keeps [Allowances].
+type SpendHolder interface {
+	Holder
+
+	// SettleSpent is Settle with what was spent; see [Reservation.SettleSpent].
+	SettleSpent(handle uint64, actual Cost, spent Spend)
+}
+
+// An Opener is a [Ledger] that asks how a scope begins which nobody has set. OpenWith
+// gives it the function to ask, unless it has one already, and reports whether it took
+// it. The function must be quick, and not use the ledger: a lock may be held.
+type Opener interface {
+	OpenWith(open func(scope string) (ScopeOptions, []Limit)) bool
 }
 
 // Hold is the reservation that by knows under handle. It allocates nothing.
