@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,10 +86,24 @@ var missed = map[string]string{
 	"openai-gpt5": "0 refusals, but a median wait of 5.9 s: output is charged at the end, and what is expected is held until then. " +
 		"Without it the ledger meets the debt of calls under way",
 	"groq": "as openai-gpt5: a median wait of 2.5 s",
-	"xai":  "several counters answer: the pace of a short burst is kept. By the recorded log 78 % of the quota were used, at as many refusals",
+	"xai":  "several counters answer: the pace of a short burst is kept, with 89 % of the quota used and 10 refusals of 1,000. By the recorded log 78 % of the quota were used, at as many refusals",
 	"mistral": "charged at the end: the pace of a short burst is kept. By the recorded windows, counted from the end of calls, " +
 		"nothing was refused at 86 % of the quota: calls under way are held beside them. Without the headroom 39 calls of 1,000 were refused",
 	"mistral-2025": "as mistral: a window that begins with the first call begins when that ends. By the recorded law 147 calls of 1,000 were refused",
+}
+
+// unmet are the rows by law that do not meet their bars, and why, as a list.
+func unmet() string {
+	all := []string{"- azure-2025, 3x drain, unconfigured: 91.1 % of ideal and 1.5 429s for 1,000 calls, ten seeds; the bars are 96.5 % and 2. " +
+		"The charge rule shows after 25 to 40 s. Until the law shows, 90 to 300 s, a log and two weighted windows count together."}
+	for name, why := range missed {
+		all = append(all, fmt.Sprintf("- %s: %s.", name, why))
+	}
+	for row, why := range missedStarts {
+		all = append(all, fmt.Sprintf("- %s, %s, %s: %s.", row[0], row[1], row[2], why))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
 }
 
 // TestShapes plays every shape, with its limits configured and with nothing

@@ -140,6 +140,7 @@ func (s *Scope) study(d *dimension, now time.Time) {
 		return
 	}
 	o := law.Options{Window: d.limit.Rate.Window, Known: known, Why: why, Base: base, Round: row.Round, Before: row.When == profile.WhenBefore}
+	o.NamesEdge = d.configured.Law.Shape == limit.ShapeUnknown && known == limit.Law{Shape: limit.ShapeFixed} && row.Reset == profile.ResetEdge
 	if d.limit.Unit != limit.Requests {
 		o.Unsure = 25
 		o.Guessed = s.profile != nil && s.profile.Name == unknown && !s.ruled.Load()

@@ -33,6 +33,10 @@ type Options struct {
 	Known limit.Law
 	Why   string
 
+	// NamesEdge: Known is a fixed window whose edge is not known, but answers name it.
+	// Once they agree on an instant the window begins there.
+	NamesEdge bool
+
 	// Base is the instant from which edges are counted. Zero: the first call.
 	Base time.Time
 
@@ -134,6 +138,8 @@ type Learner struct {
 	windows [books]*limit.Window
 	fresh   [books]int64 // charged since the edge of each
 	edge    [books]int64
+	lump    int64        // used when the books began, nobody knows when
+	gone    time.Time    // when all of it has left every window
 	recent  [256]charged // in a ring
 	flow    flow
 	charges int
@@ -434,6 +440,10 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 		}
 	}
 	l.windows[weightedFromReset], l.windows[fixedFromReset] = nil, nil
+	l.lump, l.gone = used, at.Add(l.o.Window)
+	for k := first; k < l.charges && !l.recent[k%len(l.recent)].at.After(at); k++ {
+		l.lump = used - (l.recent[k%len(l.recent)].spent - before)
+	}
 	l.votes, l.pairs, l.resets, l.last.ok = votes{}, [books]fit{}, [instants]resets{}, false
 	l.bucket, l.chosen = fit{}, none
 }
@@ -579,6 +589,8 @@ func (l *Learner) byReset(e Evidence) {
 			l.belief.Law, l.belief.Since, l.chosen = limit.Law{}, e.Answered, none
 			l.belief.Why = "answers name one and the same instant: it is no bucket"
 		}
+	case l.o.NamesEdge && (l.resets[0].sure() || l.resets[1].sure()):
+		// Near the rate an edge looks like the time to fill.
 	case full < 2*grain && (missing != 1 || full < grain):
 		// nearly full: any law says so
 	case rest >= -slack && rest <= slack+late:
@@ -751,6 +763,11 @@ func (l *Learner) prove(m Mark, remaining, tol int64) {
 			least = min(least, m.used[i])
 		}
 	}
+	if m.at.Before(l.gone) {
+		// The books have all of it at the instant at which they began. It was used
+		// before, and leaves a sliding window before: that looks like an edge.
+		least -= max(0, l.lump)
+	}
 	for i, w := range l.windows {
 		if w == nil || w.Law().Shape != limit.ShapeFixed {
 			continue
@@ -767,6 +784,12 @@ func (l *Learner) prove(m Mark, remaining, tol int64) {
 // conclude believes what the votes say.
 func (l *Learner) conclude(now time.Time) {
 	if now.Before(l.belief.Until) {
+		return
+	}
+	if w := l.windows[fixedFromReset]; w != nil && l.o.NamesEdge && l.belief.Law == l.o.Known {
+		l.chosen = fixedFromReset
+		l.believe(now, limit.Law{Shape: limit.ShapeFixed, Edge: w.Law().Edge})
+		l.belief.Why += ", from the edge that answers name"
 		return
 	}
 	v := l.votes
@@ -829,7 +852,10 @@ func (l *Learner) keeps() bool {
 func (l *Learner) best() int {
 	best := -1
 	for i := books - 1; i >= 0; i-- { // what an answer named before a guess
-		if f := l.pairs[i]; l.windows[i] != nil && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
+		// Fixed windows without a named reset were never recorded. On a sliding log two
+		// chance proofs of one let all of it go at the supposed edge, to be refused.
+		sure := i >= weightedFromReset || l.pairs[i].edges >= 1 || l.pairs[i].proofs >= 4
+		if f := l.pairs[i]; l.windows[i] != nil && sure && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
 			return i
 		}
 	}
@@ -873,7 +899,15 @@ func (l *Learner) window() limit.Law {
 	}
 	if best != aLog {
 		law.FirstCall = l.windows[best].Law().FirstCall
-		law.Edge = max(1, time.Duration(l.edge[best]))
+		edge := time.Duration(l.edge[best])
+		if !law.FirstCall {
+			// Before the first edge after the base there was none to follow.
+			edge = l.windows[best].Law().Edge
+			if edge <= 0 {
+				edge += l.o.Window
+			}
+		}
+		law.Edge = max(1, edge)
 	}
 	return law
 }

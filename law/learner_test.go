@@ -113,6 +113,56 @@ func learn(p *provider, r *rand.Rand, o Options, answers int, reset func(p *prov
 	return l, heard
 }
 
+// A fixed window that is known begins at the edge that answers name, long before an edge
+// passes.
+func TestAKnownWindowBeginsAtTheNamedEdge(t *testing.T) {
+	for i := range *runsFlag {
+		r := rand.New(rand.NewPCG(uint64(i), 3))
+		p := &provider{law: "fixed", n: 300_000, window: time.Minute}
+		known := limit.Law{Shape: limit.ShapeFixed}
+		l, _ := learn(p, r, Options{Known: known, NamesEdge: true, Why: "recorded"}, 6, func(p *provider, now time.Time, _ time.Duration) Span {
+			return Span{p.window - now.Sub(p.edge)%p.window, true}
+		})
+		b := l.Belief()
+		off := b.Base.Add(b.Law.Edge).Sub(p.edge) % p.window
+		if off = min(off.Abs(), p.window-off.Abs()); b.Law.Shape != limit.ShapeFixed || off > 20*time.Millisecond {
+			t.Errorf("run %d: %v begins %v from the edge", i, b, off)
+		}
+	}
+}
+
+// On a sliding log, calls are entered by a wrong rule for half a minute. The books begin
+// anew with a use that nobody can date, and a pause follows. The log gives it back before
+// the books do; that is no edge.
+func TestUseOfUnknownDateShowsNoEdge(t *testing.T) {
+	for i := range *runsFlag {
+		r := rand.New(rand.NewPCG(uint64(i), 9))
+		p := &provider{law: "log", n: 300_000, window: time.Minute}
+		l, now := New(Options{Guessed: true, Unsure: 25}), time.Unix(1_700_000_000, 0).Add(time.Duration(r.Int64N(int64(time.Minute))))
+		start := now
+		for n, wrong := 0, true; now.Sub(start) < 3*time.Minute; n++ {
+			now = now.Add(time.Duration(r.Int64N(int64(500 * time.Millisecond))))
+			if since := now.Sub(start); wrong && since > 26*time.Second {
+				l.Rule(now, true)
+				wrong, now = false, now.Add(30*time.Second)
+			}
+			cost := 500 + r.Int64N(2_000)
+			left, _, ok := p.call(now, cost)
+			if !ok {
+				continue
+			}
+			charged := cost
+			if wrong {
+				charged += 1_000
+			}
+			b, _ := l.Saw(Evidence{Mark: l.Charged(now, charged), Answered: now.Add(time.Second), Limit: Count{p.n, true}, Remaining: Count{left, true}})
+			if b.Law.Shape == limit.ShapeFixed {
+				t.Fatalf("run %d, answer %d at %v: %v", i, n, now.Sub(start), b)
+			}
+		}
+	}
+}
+
 // From what remains alone, a bucket and a window differ after a few answers;
 // which window it is shows once something was given back.
 func TestALawIsLearnedFromWhatRemains(t *testing.T) {
