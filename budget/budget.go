@@ -54,7 +54,7 @@ type Options struct {
 	// Tenants says what a tenant has that [Budget.SetTenant] has not named, by its
 	// name as it is shown. It is called when the tenant's scope is made, and may be
 	// called by several goroutines. Nil is the zero Tenant. It is not asked where
-	// Ledger is set: [Budget.SetTenant] then names each tenant.
+	// Ledger is set that is no [limit.Opener]: [Budget.SetTenant] then names each tenant.
 	Tenants func(name string) Tenant
 
 	// Floor is the share of each limit, in per cent, that calls of the class
@@ -148,7 +148,7 @@ func New(o Options) (*Budget, error) {
 		}
 		b.ledger = l
 	}
-	if _, ok := b.ledger.(*limit.Limiter); !b.own && (!ok || o.Tenants != nil) {
+	if !b.own && !b.keepsAllowances(o.Tenants != nil) {
 		l, err := limit.New(limit.Options{Open: b.openBeside})
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ type lawful struct {
 	inner   bool          // answers speak of limits further in, and not of this one
 }
 
-// stale reports whether the law is to be studied again: another day has begun, or a
+// stale reports whether the law must be studied again: another day has begun, or a
 // forgotten limit has earned what it lacked.
 func (l *lawful) stale(now time.Time) bool { return !l.until.IsZero() && !now.Before(l.until) }
 

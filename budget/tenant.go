@@ -35,9 +35,9 @@ type Tenant struct {
 	// is rounded up to a millionth.
 	//
 	// They are part of the one decision about a call: see [limit.Allowances]. Only
-	// where Options.Ledger is set are they taken before the ledger is asked, and given
-	// back if it refuses. The sums are in memory: a program that starts anew starts a
-	// new day and a new month. They stay while a tenant is changed, and also when it
+	// where Options.Ledger does not keep them ([limit.Meters]) are they taken before the
+	// ledger is asked, and given back if it refuses. The sums are those of the ledger. In
+	// memory a program that starts anew starts a new day and a new month. They stay while a tenant is changed, and also when it
 	// is removed and set again.
 	DayTokens, DayMoney, MonthTokens, MonthMoney int64
 
@@ -345,6 +345,24 @@ func (b *Budget) know(scope string) *Tenant {
 func (b *Budget) openTenant(scope string) (limit.ScopeOptions, []limit.Limit) {
 	t := b.present(scope)
 	return b.options(&t), t.Limits
+}
+
+// keepsAllowances reports whether a foreign ledger keeps the allowances of tenants, also
+// of those by default if there are any: it must ask for them.
+func (b *Budget) keepsAllowances(byDefault bool) bool {
+	if !limit.MetersOf(b.ledger).Allowances {
+		return false
+	}
+	if !byDefault {
+		return true
+	}
+	o, ok := b.ledger.(limit.Opener)
+	return ok && o.OpenWith(func(scope string) (limit.ScopeOptions, []limit.Limit) {
+		if !strings.HasPrefix(scope, ofTenant) {
+			return limit.ScopeOptions{}, nil
+		}
+		return b.openTenant(scope)
+	})
 }
 
 // openBeside is what the limiter beside a foreign ledger gives such a scope.

@@ -11,9 +11,9 @@ import (
 
 // AppendText appends to dst the UTF-8 text that raw, the inside of a JSON
 // string, stands for. Escapes become the characters they mean. Half a surrogate
-// pair and bytes that are not UTF-8 become U+FFFD, as in encoding/json, and a
-// backslash that begins no escape of RFC 8259 section 7, which no valid JSON has,
-// stands for itself. It never fails. A Counter that needs plain text calls it.
+// pair and bytes that are not UTF-8 become U+FFFD, as in encoding/json. A
+// backslash that begins no escape of RFC 8259 section 7 stands for itself: no
+// valid JSON has one. It never fails. A Counter that needs plain text calls it.
 func AppendText(dst, raw []byte) []byte {
 	for len(raw) > 0 {
 		// A run of plain ASCII is copied at once.
@@ -53,8 +53,8 @@ func nextRune(raw []byte) (r rune, width int) {
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // unescape reads the escape that raw, which starts with a backslash, starts with:
-// the character it means and its length. What is not an escape is a backslash,
-// one byte long.
+// the character it means and its length. A backslash that begins no
+// escape stands for itself, and is one byte long.
 func unescape(raw []byte) (r rune, width int) {
 	if len(raw) < 2 {
 		return '\\', 1
@@ -113,11 +113,11 @@ func characters(raw []byte) (n int64) {
 // begins at b[i], or -1.
 //
 // Near the beginning, and near an escape, it looks for quotes and backslashes
-// in words of eight bytes, for most strings are short, and where one quote is
+// in words of eight bytes: most strings are short, and where one quote is
 // escaped the next is not far. Beyond, it looks for quotes only, at the speed
 // of bytes.IndexByte. A quote is escaped if an odd number of backslashes stands
-// before it; each of them is looked at for one quote at most, so the work is
-// linear whatever the input.
+// before it. Each of them is looked at for one quote at most, so the work is
+// linear for every input.
 func stringEnd(b []byte, i int) int {
 	const near = 16
 	for {

@@ -9,6 +9,7 @@ import (
 type want struct {
 	cost, likely Cost
 	spend        Spend
+	pricer       Pricer
 	a            amounts // of cost
 	place        bool    // takes a place in flight
 	first        bool
@@ -32,6 +33,7 @@ func (l *Limiter) want(w *want, a *Ask, place bool) error {
 	if a.Spend != (Spend{}) {
 		w.spend = a.Spend.bounded()
 	}
+	w.pricer = a.Pricer
 	w.place, w.first, w.class, w.tenant = place, a.First, a.Class, &l.root
 	if w.class >= classes {
 		return &ConfigError{"Class", uint8(w.class), "must be Interactive or Batch"}

@@ -28,17 +28,33 @@ type Ask struct {
 	Tenant string
 
 	// Spend is what the call will spend of the [Allowances] on its path. It is
-	// corrected by [Reservation.SettleSpent]. A ledger other than a [Limiter] may
+	// corrected by [Reservation.SettleSpent]. A ledger without [Meters].Allowances does
 	// not read it.
 	Spend Spend
 
 	// Class is the priority. Zero is Interactive.
 	Class Class
 
+	// Pricer prices the call anew when it has waited and its turn comes. Nil keeps
+	// Cost. A ledger other than a [Limiter] may not read it.
+	Pricer Pricer
+
 	// First puts the call before the others of its tenant and class that wait. It
 	// is for a further attempt of what was admitted before; used for every call
 	// it means nothing.
 	First bool
+}
+
+// A Pricer knows what a call costs now. An estimate of a call that has waited may be
+// old: answers of others have taught more since.
+type Pricer interface {
+	// Price is the cost of the call and, as in [Ask.Likely], what it will probably
+	// cost in the end. A price in other units than [Ask.Cost], or above what a limit
+	// admits at all, is not used.
+	//
+	// The limiter holds its lock: Price must return at once and must not call the
+	// limiter.
+	Price() (cost, likely Cost)
 }
 
 // A Class is a priority. Of two calls that wait for the same limit, the one of the
@@ -133,7 +149,7 @@ type ScopeOptions struct {
 
 	// Allowances are what the calls of the scope may spend in a day and a month. Nil
 	// is any amount. The value behind it must not be changed: set another one. A ledger
-	// other than a [Limiter] may refuse it. The sums of the day and the month stay
+	// without [Meters].Allowances may refuse it. The sums of the day and the month stay
 	// when they change, or are taken away for a while.
 	Allowances *Allowances
 }
@@ -210,6 +226,21 @@ type Holder interface {
 	// Lower lowers the limit of that name in a scope, the root if scope is
 	// empty; see [Reservation.LowerIn].
 	Lower(handle uint64, scope, name string, remaining int64, own Cost) bool
+}
+
+// A SpendHolder is a [Holder] of a ledger that keeps [Allowances].
+type SpendHolder interface {
+	Holder
+
+	// SettleSpent is Settle with what was spent; see [Reservation.SettleSpent].
+	SettleSpent(handle uint64, actual Cost, spent Spend)
+}
+
+// An Opener is a [Ledger] that asks how a scope begins which nobody has set. OpenWith
+// gives it the function to ask, unless it has one already, and reports whether it took
+// it. The function must be quick, and not use the ledger: a lock may be held.
+type Opener interface {
+	OpenWith(open func(scope string) (ScopeOptions, []Limit)) bool
 }
 
 // Hold is the reservation that by knows under handle. It allocates nothing.

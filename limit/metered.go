@@ -5,6 +5,10 @@ package limit
 type Meters struct {
 	Windows bool // [Limit.Law] is kept: limits can be counted by windows
 	Guards  bool // [Limit.Guard] is kept, with [Limit.Margin] and [Limit.ReadAt]
+
+	// Allowances says that [ScopeOptions.Allowances] are kept, and that [Ask.Spend] is part
+	// of the one decision. Such a ledger's [Holder] is a [SpendHolder].
+	Allowances bool
 }
 
 // A Metered is a [Ledger] that says how it counts. Any other is taken for a ledger of
@@ -21,5 +25,7 @@ func MetersOf(l Ledger) Meters {
 	return Meters{}
 }
 
-// Meters says that a Limiter has windows and guards.
-func (l *Limiter) Meters() Meters { return Meters{Windows: true, Guards: true} }
+// Meters says that a Limiter has windows, guards and allowances.
+func (l *Limiter) Meters() Meters {
+	return Meters{Windows: true, Guards: true, Allowances: true}
+}

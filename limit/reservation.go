@@ -197,15 +197,17 @@ func (r Reservation) Settle(actual Cost) {
 // Settle alone ends has spent what [Ask.Spend] said. A ledger that does not read
 // that does not read spent.
 func (r Reservation) SettleSpent(actual Cost, spent Spend) {
-	e, ok := r.by.(*entry)
-	if !ok {
+	switch by := r.by.(type) {
+	case *entry:
+		spent = spent.bounded()
+		by.l.lock()
+		by.end(r.seq, settled, actual, &spent)
+		by.l.mu.Unlock()
+	case SpendHolder:
+		by.SettleSpent(r.seq, actual, spent)
+	default:
 		r.Settle(actual)
-		return
 	}
-	spent = spent.bounded()
-	e.l.lock()
-	e.end(r.seq, settled, actual, &spent)
-	e.l.mu.Unlock()
 }
 
 // Keep ends the reservation as it is: the reserved cost is spent.

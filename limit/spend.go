@@ -392,25 +392,35 @@ func (s *scope) snapshotSpent(l *Limiter, states []LimitState, now int64) []Limi
 	if s.opt.Allowances == nil {
 		return states
 	}
-	for _, a := range s.opt.Allowances.all() {
-		if a.most == 0 {
+	var day, month Spend
+	if s.spent != nil {
+		s.spent.day.advance(now)
+		s.spent.month.advance(now)
+		day, month = s.spent.day.all(), s.spent.month.all()
+	}
+	return append(states, s.opt.Allowances.States(l.base.Add(time.Duration(now)), day, month)...)
+}
+
+// States are the allowances at an instant, when that was spent of the day and of the
+// month: one for each that is limited, as a [Snapshot] shows it. It is for ledgers that
+// keep their sums elsewhere.
+func (a *Allowances) States(at time.Time, day, month Spend) (states []LimitState) {
+	for _, one := range a.all() {
+		if one.most == 0 {
 			continue
 		}
-		p := spendPeriod{rolling: s.opt.Allowances.Rolling, month: a.month}
+		p, used := spendPeriod{rolling: a.Rolling, month: one.month}, day.of(one.money)
+		if one.month {
+			used = month.of(one.money)
+		}
 		window, law := time.Duration(p.window()), Law{Shape: ShapeLog}
 		if !p.rolling {
-			one := p.at(now, l.base.UnixNano())
-			window, law = time.Duration(one.until-one.from), Law{Shape: ShapeFixed, Edge: time.Duration(l.base.UnixNano() + one.from)}
+			part := p.at(0, at.UnixNano())
+			window, law = time.Duration(part.until-part.from), Law{Shape: ShapeFixed, Edge: time.Duration(at.UnixNano() + part.from)}
 		}
-		var used int64
-		if s.spent != nil {
-			of := s.spent.of(&a)
-			of.advance(now)
-			used = of.all().of(a.money)
-		}
-		lim := Limit{Name: a.name, Unit: Tokens, Rate: Rate{a.most, window}, Law: law}
+		lim := Limit{Name: one.name, Unit: Tokens, Rate: Rate{one.most, window}, Law: law}
 		states = append(states, LimitState{
-			Limit: lim, Configured: lim, Capacity: a.most, Credit: max(0, a.most-used), Debt: max(0, used-a.most),
+			Limit: lim, Configured: lim, Capacity: one.most, Credit: max(0, one.most-used), Debt: max(0, used-one.most),
 		})
 	}
 	return states

@@ -19,13 +19,19 @@ type away struct {
 
 	ctx  context.Context // ends when the store is back
 	stop context.CancelFunc
-	used map[*path]*limit.Cost // what was admitted, less what came back
+	used map[*path]*shared // what was admitted, less what came back
+}
+
+// shared is what calls of the share cost and spent.
+type shared struct {
+	cost  limit.Cost
+	spend limit.Spend
 }
 
 // goAway begins a local share. c is the call that was not answered; those who wait
 // for it are sent on. It is called with the lock held.
 func (l *Limiter) goAway(err error, c *call) {
-	a := &away{l: l, since: l.since, members: l.members, used: map[*path]*limit.Cost{}, opened: map[string]bool{}}
+	a := &away{l: l, since: l.since, members: l.members, used: map[*path]*shared{}, opened: map[string]bool{}}
 	a.ctx, a.stop = context.WithCancel(l.ctx)
 	l.away, l.err = a, err
 	if l.o.Away != Closed {
@@ -37,7 +43,26 @@ func (l *Limiter) goAway(err error, c *call) {
 		}
 	}
 
-	// Everybody who waits goes on here, in the order of coming.
+	l.sendOn(c)
+	if q := l.query; q != nil {
+		l.query = nil
+		close(q.done)
+	}
+	if c != nil {
+		if q := c.query; q != nil {
+			q.once.Do(func() { close(q.done) })
+		}
+		for _, x := range c.controls {
+			x.close()
+		}
+	}
+	for _, x := range l.controls {
+		x.close()
+	}
+}
+
+// sendOn has everybody who waits ask anew, in the order of coming.
+func (l *Limiter) sendOn(c *call) {
 	var all []*waiter
 	if c != nil {
 		for i, w := range c.asks {
@@ -64,21 +89,6 @@ func (l *Limiter) goAway(err error, c *call) {
 	for _, w := range all {
 		w.again = true
 		w.tell(limit.Reservation{}, nil)
-	}
-	if q := l.query; q != nil {
-		l.query = nil
-		close(q.done)
-	}
-	if c != nil {
-		if q := c.query; q != nil {
-			q.once.Do(func() { close(q.done) })
-		}
-		for _, x := range c.controls {
-			x.close()
-		}
-	}
-	for _, x := range l.controls {
-		x.close()
 	}
 }
 
@@ -116,7 +126,7 @@ func (l *Limiter) places(n int) int {
 
 // open gives the share a scope that it does not have yet.
 func (a *away) open(p *path) {
-	for _, s := range p.all[1:] {
+	for _, s := range p.all {
 		if a.opened[s.name] {
 			continue
 		}
@@ -128,8 +138,10 @@ func (a *away) open(p *path) {
 		if s.open > 0 {
 			o.MaxInFlight = s.open
 		}
-		o.MaxInFlight = a.l.places(o.MaxInFlight)
-		a.share.SetScope(s.name, o)
+		a.allow(s, o)
+		if s == a.l.root {
+			continue // it has its limits
+		}
 		for _, lim := range a.l.part(s.inForce()) {
 			a.share.SetScopeLimit(s.name, lim)
 		}
@@ -138,8 +150,28 @@ func (a *away) open(p *path) {
 
 func (a *away) setScope(name string, o limit.ScopeOptions) {
 	if a.share != nil {
-		o.MaxInFlight = a.l.places(o.MaxInFlight)
-		a.share.SetScope(name, o)
+		a.allow(a.l.scopeOf(name), o)
+	}
+}
+
+// allow gives a scope of the share its options: its part of the places, and of what its
+// allowances have left as last known.
+func (a *away) allow(s *scope, o limit.ScopeOptions) {
+	o.MaxInFlight = a.l.places(o.MaxInFlight)
+	if o.Allowances == nil {
+		o.Allowances = s.allowances
+	}
+	members := a.members
+	if a.l.o.Away != Share {
+		members = 1
+	}
+	var burn limit.Spend
+	o.Allowances, burn = s.spends.rest(o.Allowances, members)
+	a.share.SetScope(s.name, o)
+	if burn != (limit.Spend{}) {
+		if r, err := a.share.TryAdmit(limit.Ask{Tenant: s.name, Spend: burn}); err == nil {
+			r.Keep()
+		}
 	}
 }
 
@@ -166,19 +198,18 @@ func (a *away) drain(name, lim string, keep int64, d time.Duration) bool {
 }
 
 // spent notes what a reservation of the share came to.
-func (a *away) spent(p *path, c limit.Cost) {
+func (a *away) spent(p *path, c limit.Cost, spend limit.Spend) {
 	if a.l.away != a {
 		return // it was handed over already
 	}
 	x := a.used[p]
 	if x == nil {
-		x = &limit.Cost{}
+		x = &shared{}
 		a.used[p] = x
 		p.refs++
 	}
-	x.Requests += c.Requests
-	x.Input += c.Input
-	x.Output += c.Output
+	x.cost = cost(x.cost, cost(limit.Cost{}, c))
+	x.spend = less(x.spend, less(limit.Spend{}, spend))
 }
 
 func (a *away) end() { a.stop() }
@@ -190,17 +221,8 @@ func (l *Limiter) awayError(err error) error {
 // admitAway admits w under the local share. back says that the store answers
 // again, and w is to ask there. It takes w's use of its path.
 func (l *Limiter) admitAway(ctx context.Context, a *away, w *waiter, ask *limit.Ask) (r limit.Reservation, back bool, err error) {
-	fail := func(err error) (limit.Reservation, bool, error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.drop(w.path)
-		if l.away != a {
-			return limit.Reservation{}, true, nil
-		}
-		return limit.Reservation{}, false, l.awayError(err)
-	}
 	if a.share == nil {
-		return fail(nil)
+		return l.failAway(a, w, nil)
 	}
 	l.mu.Lock()
 	if l.away == a {
@@ -210,43 +232,18 @@ func (l *Limiter) admitAway(ctx context.Context, a *away, w *waiter, ask *limit.
 	var got limit.Reservation
 	switch w.mode {
 	case modeAsk:
-		f := a.share.Forecast(*ask)
-		switch {
-		case f.Err != nil:
-			return fail(f.Err)
-		case f.Wait > 0 || !f.Known:
-			return fail(&limit.Error{Reason: limit.ErrLimited, Dimension: f.Dimension, Wait: f.Wait})
-		}
-		l.mu.Lock()
-		l.drop(w.path)
-		l.mu.Unlock()
-		return limit.Reservation{}, false, nil
+		return l.forecastAway(a, w, ask)
 	case modeNow:
 		got, err = a.share.TryAdmit(*ask)
 	default:
-		merged, stop := context.WithCancel(ctx)
-		unhook := context.AfterFunc(a.ctx, stop)
-		if !w.deadline.IsZero() {
-			merged, stop = context.WithDeadline(merged, w.deadline)
-		}
-		got, err = a.share.Admit(merged, *ask)
-		unhook()
-		stop()
-		if err != nil && a.ctx.Err() != nil && ctx.Err() == nil {
-			l.mu.Lock()
-			l.drop(w.path)
-			l.mu.Unlock()
-			return limit.Reservation{}, true, nil
-		}
+		got, back, err = a.wait(ctx, w, ask)
+	}
+	if back || err != nil && ctx.Err() != nil && errors.As(err, new(*limit.Error)) {
+		l.leaveAway(w) // the store is back, or the caller's own context ended
+		return limit.Reservation{}, back, err
 	}
 	if err != nil {
-		if e := (*limit.Error)(nil); errors.As(err, &e) && ctx.Err() != nil {
-			l.mu.Lock()
-			l.drop(w.path)
-			l.mu.Unlock()
-			return limit.Reservation{}, false, err // the caller's own context: nothing to do with the store
-		}
-		return fail(err)
+		return l.failAway(a, w, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,32 +253,84 @@ func (l *Limiter) admitAway(ctx context.Context, a *away, w *waiter, ask *limit.
 		return limit.Reservation{}, true, nil
 	}
 	e := l.entries.put()
-	e.id, e.cost, e.path, e.local, e.away = w.id, w.cost, w.path, got, a
+	e.id, e.cost, e.spend, e.path, e.local, e.away = w.id, w.cost, w.spend, w.path, got, a
 	return limit.Hold(l, e.handle()), false, nil
+}
+
+// wait waits in the line of the share, until the store is back.
+func (a *away) wait(ctx context.Context, w *waiter, ask *limit.Ask) (r limit.Reservation, back bool, err error) {
+	merged, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(a.ctx, stop)()
+	if !w.deadline.IsZero() {
+		bounded, end := context.WithDeadline(merged, w.deadline)
+		defer end()
+		merged = bounded
+	}
+	r, err = a.share.Admit(merged, *ask)
+	if err != nil && a.ctx.Err() != nil && ctx.Err() == nil {
+		return r, true, nil
+	}
+	return r, false, err
+}
+
+// forecastAway is what w would have to wait for the share.
+func (l *Limiter) forecastAway(a *away, w *waiter, ask *limit.Ask) (r limit.Reservation, back bool, err error) {
+	f := a.share.Forecast(*ask)
+	switch {
+	case f.Err != nil:
+		return l.failAway(a, w, f.Err)
+	case f.Wait > 0 || !f.Known:
+		return l.failAway(a, w, &limit.Error{Reason: limit.ErrLimited, Dimension: f.Dimension, Wait: f.Wait})
+	}
+	l.leaveAway(w)
+	return limit.Reservation{}, false, nil
+}
+
+func (l *Limiter) leaveAway(w *waiter) {
+	l.mu.Lock()
+	l.drop(w.path)
+	l.mu.Unlock()
+}
+
+// failAway refuses w, unless the store is back.
+func (l *Limiter) failAway(a *away, w *waiter, err error) (limit.Reservation, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(w.path)
+	if l.away != a {
+		return limit.Reservation{}, true, nil
+	}
+	return limit.Reservation{}, false, l.awayError(err)
 }
 
 // comeBack hands the share back. Its places are entered in the store, and its costs
 // are charged there. gap says that the store was away from all
 // members, or lost its state: then it has set every level to nothing, and the
-// members' shares, which began with nothing, were spent out of the time since.
+// members' shares, which began with nothing, were spent out of the time since. An
+// allowance earns nothing, so it is charged in any case.
 func (l *Limiter) comeBack(gap bool) {
 	a := l.away
 	for _, e := range l.entries.all() {
 		if e.away != a {
 			continue
 		}
-		a.spent(e.path, e.cost)
+		a.spent(e.path, e.cost, e.spend)
 		e.local.Keep()
 		e.away, e.local = nil, limit.Reservation{}
-		e.epoch = l.epoch
+		e.epoch, e.taken = l.epoch, l.lastSrv
 		for _, s := range e.path.all {
 			l.holds[s]++
 		}
 	}
 	l.away = nil
-	for p, c := range a.used {
-		if !gap {
-			l.addEnd(endKey{path: p, epoch: l.epoch}, 0, limit.Cost{Requests: -c.Requests, Input: -c.Input, Output: -c.Output})
+	for p, x := range a.used {
+		back := end{refund: cost(limit.Cost{}, x.cost), unspent: less(limit.Spend{}, x.spend)}
+		if gap {
+			back.refund = limit.Cost{}
+		}
+		if back != (end{}) {
+			l.addEnd(endKey{path: p, epoch: l.epoch}, back)
 		}
 		l.drop(p)
 	}

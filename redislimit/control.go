@@ -14,7 +14,8 @@ type control struct {
 	name  string
 	nums  []int64
 	lim   limit.Limit // of ctlLimit and ctlEnforce
-	until time.Time   // of a pause: what is left of it counts when it leaves
+	opt   limit.ScopeOptions
+	until time.Time // of a pause: what is left of it counts when it leaves
 	by    string
 	why   string
 
@@ -35,6 +36,7 @@ const (
 	ctlProbe   = 9
 	ctlPassed  = 10
 	ctlNote    = 11
+	ctlSpent   = 12
 )
 
 func (l *Limiter) control(c *control) {
@@ -93,12 +95,16 @@ func (l *Limiter) SetScope(name string, o limit.ScopeOptions) error {
 	if s.def == nil {
 		s.def = &definition{}
 	}
+	if o.Allowances != nil { // the caller keeps its own
+		a := *o.Allowances
+		o.Allowances = &a
+	}
 	s.def.options = o
 	if l.away != nil {
 		l.away.setScope(name, o)
 	}
 	l.mu.Unlock()
-	return l.change(&control{kind: ctlScope, scope: s, nums: []int64{int64(o.MaxInFlight), int64(o.MaxQueue), int64(max(1, o.Weight))}})
+	return l.change(&control{kind: ctlScope, scope: s, opt: o})
 }
 
 // SetScopeLimit configures one limit of a scope, for all members. While the store
@@ -211,6 +217,8 @@ func (c *control) write(w *writer, store int64) {
 	case ctlLimit, ctlEnforce:
 		w.str(c.name)
 		writeLimit(w, c.lim, store)
+	case ctlScope:
+		w.options(c.opt)
 	case ctlNote:
 		w.str(c.name)
 		w.str(c.why)

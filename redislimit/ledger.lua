@@ -13,6 +13,7 @@
 
 local P52, P53 = 4503599627370496, 9007199254740992
 local MINUTE = 60000000
+local DAY = 86400000000
 local KEEP = 3600000 -- ms that a scope, or a process that is gone, is remembered
 local LINE = 3024000000 -- ms, 35 days; a net only: lines and lanes vanish when they empty
 
@@ -23,11 +24,11 @@ local LINE = 3024000000 -- ms, 35 days; a net only: lines and lanes vanish when 
 local NAME, UNIT, N, W, BURST, LARGEST, U, R, AT, BORN, Q, COLD, MORE, RB, RL, HELD, TU, TR, V, OWED, LOW, OWNER, CONF =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
 -- A scope.
-local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, REFUND, GATE, LIMITS, TAUGHT, PROBEAFTER, PROBEAT, PROBER =
-  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
+local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, REFUND, GATE, LIMITS, TAUGHT, PROBEAFTER, PROBEAT, PROBER, SPENDS =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19
 -- The root scope also has these.
 local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET, MEMBERS, BLIND =
-  19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29
+  20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
 
 local floor, max, min = math.floor, math.max, math.min
 local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
@@ -54,7 +55,7 @@ for k = 1, ns do
   keys[k + 1] = pre .. 's:' .. name
   if def == 1 then
     defs[k] = pos
-    pos = pos + 4 + 10 * A[pos + 4]
+    pos = pos + 9 + 10 * A[pos + 9]
   end
   must[k] = def == 2
 end
@@ -862,7 +863,7 @@ local scopes, changed, order = {}, {}, {}
 local dirty = {} -- scopes whose lines are to be looked at
 local holds = {} -- process -> scope -> places, as changed by this call
 local live, posts, notices = {[pid] = true}, {}, {}
-local root, rest
+local root, rest, settings
 local M -- what rest made
 
 local function touch(s)
@@ -872,8 +873,298 @@ local function touch(s)
   end
 end
 
+---------------------------------------------------------------- allowances
+
+-- What limit.Allowances are, number for number, by the store's calendar. A scope has
+-- them in SPENDS, packed while nothing is spent: what may be spent (0 is any amount),
+-- whether the periods roll, the epoch since which it counts, a day and a month, and what
+-- members knew of a state that was lost.
+-- Sums end at 2^52, and so does what may be spent.
+local DAYTOKENS, DAYMONEY, MONTHTOKENS, MONTHMONEY, ROLLING, SINCE, DAYS, MONTHS, KNOWN =
+  1, 2, 3, 4, 5, 6, 7, 8, 9
+-- A period: its last part, from an instant until another, 0 for none, and what was spent
+-- in it. The older parts of a rolling one lie in a key of their own, three numbers
+-- each. Here are their sums, and the instant at which the first ends, 0 for none.
+local FROM, UNTIL, TOKENS, MONEY, OLDTOKENS, OLDMONEY, ENDS =
+  1, 2, 3, 4, 5, 6, 7
+
+local paying = false -- a scope of this call has allowances
+local P -- what pay made
+local function pay()
+  if P then return P end
+  P = {}
+  local olds, stale = {}, {} -- scope -> older parts of its day and its month; those that changed
+
+  local function warmed(s)
+    if type(s[SPENDS]) == 'string' then
+      if s[SPENDS] == '' then return end
+      s[SPENDS] = unpack_(s[SPENDS])
+    end
+    return s[SPENDS]
+  end
+
+  local function akey(s) return pre .. 'a:' .. s[SNAME] end
+
+  local function older(s, which)
+    local o = olds[s]
+    if not o then
+      local packed = call('GET', akey(s))
+      o = packed and unpack_(packed) or {{}, {}}
+      olds[s] = o
+    end
+    return o[which - DAYS + 1]
+  end
+
+  local function window(which) return which == DAYS and DAY or 30 * DAY end
+
+  -- The first day of the month that a day lies in; both are counted from 1970.
+  local function monthOf(d)
+    local z = d + 719468
+    local e = z % 146097
+    local year = floor((e - floor(e / 1460) + floor(e / 36524) - floor(e / 146096)) / 365)
+    local inYear = e - (365 * year + floor(year / 4) - floor(year / 100))
+    return d - inYear + floor((153 * floor((5 * inYear + 2) / 153) + 2) / 5)
+  end
+
+  local function part(a, which)
+    if a[ROLLING] == 1 then
+      local grid = window(which) / 288
+      return now - now % grid, now - now % grid + grid
+    end
+    local d = floor(now / DAY)
+    if which == DAYS then return d * DAY, (d + 1) * DAY end
+    d = monthOf(d)
+    return d * DAY, monthOf(d + 31) * DAY
+  end
+
+  local function ends(a, which, til)
+    return a[ROLLING] == 1 and til + window(which) or til
+  end
+
+  local function add(x, y) return max(0, min(P52, x + y)) end
+
+  local function all(p) return add(p[TOKENS], p[OLDTOKENS]), add(p[MONEY], p[OLDMONEY]) end
+
+  -- What counts no more is forgotten.
+  local function lapse(s, a, which)
+    local p = a[which]
+    if p[UNTIL] ~= 0 and ends(a, which, p[UNTIL]) <= now then
+      if p[ENDS] ~= 0 then
+        older(s, which)
+        olds[s][which - DAYS + 1] = {}
+        stale[s] = true
+      end
+      a[which] = {0, 0, 0, 0, 0, 0, 0}
+      return a[which]
+    end
+    if p[ENDS] == 0 or p[ENDS] > now then return p end
+    local list, kept, grid = older(s, which), {}, window(which) / 288
+    p[OLDTOKENS], p[OLDMONEY], p[ENDS] = 0, 0, 0
+    for k = 1, #list, 3 do
+      local at = ends(a, which, list[k] + grid)
+      if at > now then
+        local n = #kept
+        kept[n + 1], kept[n + 2], kept[n + 3] = list[k], list[k + 1], list[k + 2]
+        p[OLDTOKENS], p[OLDMONEY] = add(p[OLDTOKENS], list[k + 1]), add(p[OLDMONEY], list[k + 2])
+        if n == 0 then p[ENDS] = at end
+      end
+    end
+    olds[s][which - DAYS + 1] = kept
+    stale[s] = true
+    return p
+  end
+
+  local function charge(s, a, which, tokens, money)
+    local p = lapse(s, a, which)
+    if now >= p[UNTIL] then
+      if p[UNTIL] ~= 0 then
+        local list = older(s, which)
+        local n = #list
+        list[n + 1], list[n + 2], list[n + 3] = p[FROM], p[TOKENS], p[MONEY]
+        stale[s] = true
+        p[OLDTOKENS], p[OLDMONEY] = add(p[OLDTOKENS], p[TOKENS]), add(p[OLDMONEY], p[MONEY])
+        if p[ENDS] == 0 then p[ENDS] = ends(a, which, p[UNTIL]) end
+      end
+      p[FROM], p[UNTIL] = part(a, which)
+      p[TOKENS], p[MONEY] = 0, 0
+    end
+    p[TOKENS], p[MONEY] = add(p[TOKENS], tokens), add(p[MONEY], money)
+  end
+
+  -- Adds what may be negative to what was spent at an instant, if that still counts.
+  local function amend(s, a, which, at, tokens, money)
+    local p = lapse(s, a, which)
+    if at >= p[FROM] and at < p[UNTIL] then
+      p[TOKENS], p[MONEY] = add(p[TOKENS], tokens), add(p[MONEY], money)
+      return
+    end
+    local list, grid = p[ENDS] ~= 0 and older(s, which) or {}, window(which) / 288
+    for k = 1, #list, 3 do
+      if at >= list[k] and at < list[k] + grid then
+        local t, m = add(list[k + 1], tokens), add(list[k + 2], money)
+        p[OLDTOKENS], p[OLDMONEY] = add(p[OLDTOKENS], t - list[k + 1]), add(p[OLDMONEY], m - list[k + 2])
+        list[k + 1], list[k + 2] = t, m
+        stale[s] = true
+        return
+      end
+    end
+  end
+
+  -- The instant from which cost fits within most, if nothing else is spent, and what is
+  -- used now. The field is that of the tokens of a part, or of its money.
+  local function room(s, a, which, cost, most, field)
+    local p = lapse(s, a, which)
+    local used = add(p[field], p[field + 2])
+    if cost <= most - used then return now, used end
+    local left = used
+    if p[ENDS] ~= 0 then
+      local list, grid = older(s, which), window(which) / 288
+      for k = 1, #list, 3 do
+        left = left - list[k + field - TOKENS + 1]
+        if cost <= most - left then return ends(a, which, list[k] + grid), used end
+      end
+    end
+    return ends(a, which, p[UNTIL]), used
+  end
+
+  -- Why a spend goes beyond an allowance of a path, or nil: the answer's code, scope,
+  -- allowance, cost, what is left and the wait. Of several it is the longest wait, of
+  -- equal ones the first.
+  P.beyond = function(path, tokens, money)
+    local worst, at = nil, now
+    if tokens + money == 0 then return end
+    for j = #path.s, 1, -1 do -- the innermost first
+      local s = path.s[j]
+      local a = warmed(s)
+      for which = 1, a and 4 or 0 do
+        local c, most = which % 2 == 1 and tokens or money, a[which]
+        if c > 0 and most > 0 then
+          if c > most then return {9, s[SNAME], which, c, most, 0} end
+          local til, used = room(s, a, which < 3 and DAYS or MONTHS, c, most, which % 2 == 1 and TOKENS or MONEY)
+          if til > at then
+            at = til
+            worst = {8, s[SNAME], which, c, max(0, most - used), til - now}
+          end
+        end
+      end
+    end
+    return worst
+  end
+
+  P.charge = function(path, tokens, money)
+    for _, s in ipairs(path.s) do
+      local a = warmed(s)
+      if a then
+        charge(s, a, DAYS, tokens, money)
+        charge(s, a, MONTHS, tokens, money)
+      end
+    end
+  end
+
+  P.amend = function(path, tokens, money, epoch, at)
+    for _, s in ipairs(path.s) do
+      local a = warmed(s)
+      if a and a[SINCE] <= epoch then
+        amend(s, a, DAYS, at, tokens, money)
+        amend(s, a, MONTHS, at, tokens, money)
+      end
+    end
+  end
+
+  -- most is what may be spent, then 0 for none, 1 for calendar and 2 for rolling periods.
+  -- What was spent stays, and counts as spent at the last instant of its part if the
+  -- kind of the periods changes.
+  P.allow = function(s, most)
+    local a = warmed(s)
+    if most[5] == 0 and not a then return end
+    root[EPOCH] = root[EPOCH] + 1
+    if not a then
+      a = {0, 0, 0, 0, most[5] - 1, root[EPOCH], {0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0}, {{0, 0, 0}, {0, 0, 0}}}
+      s[SPENDS], paying = a, true
+    end
+    for k = 1, 4 do a[k] = most[k] end
+    if most[5] > 0 and most[5] - 1 ~= a[ROLLING] then
+      local was = now
+      local parts = {}
+      for which = DAYS, MONTHS do
+        local p, list = lapse(s, a, which), {}
+        if p[ENDS] ~= 0 then
+          local o, grid = older(s, which), window(which) / 288
+          for k = 1, #o, 3 do list[#list + 1] = {o[k] + grid, o[k + 1], o[k + 2]} end
+          olds[s][which - DAYS + 1] = {}
+          stale[s] = true
+        end
+        if p[UNTIL] ~= 0 then list[#list + 1] = {p[UNTIL], p[TOKENS], p[MONEY]} end
+        parts[which] = list
+      end
+      a[ROLLING] = most[5] - 1
+      for which = DAYS, MONTHS do
+        a[which] = {0, 0, 0, 0, 0, 0, 0}
+        for _, x in ipairs(parts[which]) do
+          now = min(was, x[1] - 1)
+          charge(s, a, which, x[2], x[3])
+        end
+        now = was
+      end
+    end
+    touch(s)
+  end
+
+  -- What counts now: tokens and money of the day, then of the month.
+  P.used = function(s)
+    local a = warmed(s)
+    local dt, dm = all(lapse(s, a, DAYS))
+    local mt, mm = all(lapse(s, a, MONTHS))
+    return {dt, dm, mt, mm}
+  end
+
+  -- What a member knew at an instant of a state that was lost. Of what members knew the
+  -- largest counts, and what was spent in this state comes on top.
+  P.known = function(s, least, at)
+    local a = warmed(s)
+    if not a then return end
+    for which = DAYS, MONTHS do
+      local from, k = part(a, which), which - DAYS
+      if a[ROLLING] == 1 then from = 0 end
+      local was = a[KNOWN][k + 1]
+      if was[1] ~= from then was = {from, 0, 0} end
+      if at >= (a[ROLLING] == 1 and now - window(which) or from) then
+        local tokens, money = max(was[2], least[2 * k + 1]), max(was[3], least[2 * k + 2])
+        charge(s, a, which, tokens - was[2], money - was[3])
+        was[2], was[3] = tokens, money
+      end
+      a[KNOWN][k + 1] = was
+    end
+    touch(s)
+  end
+
+  -- Packs what was unpacked, and returns how long in ms it counts.
+  P.close = function(s)
+    local a = warmed(s)
+    local til = 0
+    for which = DAYS, MONTHS do
+      local p = lapse(s, a, which)
+      if p[UNTIL] ~= 0 then til = max(til, ends(a, which, p[UNTIL])) end
+    end
+    s[SPENDS] = pack(a)
+    local ms = til > now and floor((til - now) / 1000) + KEEP or KEEP
+    local o = olds[s]
+    if not stale[s] then return ms end
+    if #o[1] + #o[2] > 0 then call('SET', akey(s), pack(o), 'PX', ms) else call('DEL', akey(s)) end
+    return ms
+  end
+
+  return P
+end
+
+local kept = {} -- scope -> its packed gate, where nobody waited for it
+
 local function warm(s) -- unpack what is cold in a scope
-  if type(s[GATE]) == 'string' then s[GATE] = unpack_(s[GATE]) end
+  if type(s[GATE]) == 'string' then
+    kept[s] = s[GATE]
+    s[GATE] = unpack_(s[GATE])
+    if s[GATE][Q] > 0 then kept[s] = nil end
+  end
   local g = s[GATE]
   for k = 0, #s[LIMITS] do
     local l = k == 0 and g or s[LIMITS][k]
@@ -900,11 +1191,12 @@ local function open(name, raw)
   local s = raw and unpack_(raw) or false
   if s then
     for _, l in ipairs(s[LIMITS]) do advance(l) end
+    paying = paying or s[SPENDS] ~= ''
     if M then warm(s) end
     if s[TAUGHT] ~= root[LEARN] then
-      rest()
+      settings()
       warm(s)
-      M.teach(s)
+      settings().teach(s)
     end
   end
   scopes[name] = s
@@ -990,204 +1282,16 @@ rest = function()
 
   local function say(x) out[#out + 1] = x end
 
-  local function spend(u, r, n, span, w)
-    local q, s = muldiv(n, span, w)
-    r = r - s
-    if r < 0 then return u - q - 1, r + w end
-    return u - q, r
-  end
-
-  local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
-
-  local function lower(l, u, r)
-    if not less(u, r, l[U], l[R]) then return false end
-    put(l, u, r)
-    return true
-  end
-
-  -- What the level would be had nothing set it back.
-  local function real(l)
-    local u, r = l[U], l[R]
-    if now < l[HELD] then
-      u, r = u + l[TU], r + l[TR]
-      if r >= l[W] then u, r = u + 1, r - l[W] end
-      if u >= l[BURST] then u, r = l[BURST], 0 end
-    end
-    return u, r
-  end
-
-  local function took(l, u, r) -- how far u, r is above the level
-    u, r = u - l[U], r - l[R]
-    if r < 0 then u, r = u - 1, r + l[W] end
-    l[TU], l[TR] = u, r
-  end
-
-  -- Lower l so that `units` are there after span, and nothing beyond.
-  local function setBack(l, units, span)
-    local ru, rr = real(l)
-    local u, r = spend(units, 0, l[N], span, l[W])
-    if not lower(l, u, r) then return false end
-    l[HELD] = now + span
-    took(l, ru, rr)
-    return true
-  end
-
-  -- A changed rate: the units stay, the remainder is rounded down to the new grain,
-  -- and what a pause or a drain wants there to be at its end is there at the new rate.
-  local function change(l, n, w, burst, largest)
-    local left = max(0, l[HELD] - now)
-    local ru, rr = real(l)
-    local tu, tr = earn(l[U], l[R], l[N], left, l[W])
-    local old = l[W]
-    local was = l[MORE] and more().before(l)
-    rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
-    local r = muldiv(l[R], w, old)
-    l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
-    put(l, l[U], r)
-    if l[MORE] then more().after(l, was, old) end
-    if left == 0 then return end
-    tu, tr = spend(tu, tr, n, left, w)
-    local u = l[U]
-    r = l[R]
-    if u < 0 then u, r = 0, 0 end
-    if less(tu, tr, u, r) then u, r = tu, tr end
-    if less(ru, rr, u, r) then u, r = ru, rr end
-    put(l, u, r)
-    took(l, ru, rr)
-  end
-
-  local function newLine(name, d, born)
-    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, false, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
-  end
-
-  local function create(name)
-    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
-      newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, ''}
-    scopes[name] = s
-    touch(s)
-    return s
-  end
-
   local function find(s, name)
     for k, l in ipairs(s[LIMITS]) do
       if l[NAME] == name then return l, k end
     end
   end
 
-  -- d is unit, N, W, burst, largest, the last two as set, 1 if it starts empty, and
-  -- the rest, packed.
-  -- An N of zero removes the limit, which is returned.
-  local function setLimit(s, name, d)
-    local l, k = find(s, name)
-    touch(s)
-    dirty[s] = true
-    if d[2] == 0 then
-      if l then more().drop(l); table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
-      return l
-    end
-    if not l then
-      root[EPOCH] = root[EPOCH] + 1
-      l = newLine(name, d, root[EPOCH])
-      if d[8] == 1 then l[U] = 0 end
-      if d[9] ~= '' then more().obey(s, l, d[9]) end
-      table.insert(s[LIMITS], l)
-      return nil, l
-    end
-    root[EPOCH] = root[EPOCH] + 1
-    change(l, d[2], d[3], d[4], d[5])
-    l[RB], l[RL] = d[6], d[7]
-    if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
-    if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
-    return nil, l
-  end
-
-  local function readLimit()
-    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
-  end
-
-  local function configure(s, name, d)
-    local gone, l = setLimit(s, name, d)
-    if l then l[CONF] = d end
-    return gone
-  end
-
-  -- The definition of a scope as the process would make it.
-  local function readDef(apply)
-    local d = {nx(), nx(), nx()}
-    local n = nx()
-    for _ = 1, n do
-      local name, limit = nx(), readLimit()
-      if apply then configure(apply, name, limit) end
-    end
-    if apply then apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3] end
-  end
-
   -- The least instant at which anybody may go in s.
   local function opens(s)
     if s[PROBEAFTER] > 0 then return min(s[PROBEAT], s[PAUSED]) end
     return s[PAUSED]
-  end
-
-  local function pauseScope(s, span, probe, by, why, keep)
-    if span <= 0 and probe <= 0 then return end
-    if span <= 0 then span = P52 - now end
-    local at = now + span -- until then nobody goes at all
-    if probe > 0 and probe < span then at = now + probe else probe = 0 end
-    if now < s[PAUSED] and now + span <= s[PAUSED] then
-      if s[PROBEAFTER] == 0 then return end
-      at = max(at, s[PROBEAT]) -- a new pause renews the wait for a probe
-      s[PROBEAT], s[PROBER] = at, ''
-    else
-      if now < s[PAUSED] then at = max(at, opens(s)) end
-      s[PAUSED], s[BY], s[WHY] = now + span, by, why
-      s[PROBEAFTER], s[PROBEAT], s[PROBER] = probe, probe > 0 and at or 0, ''
-    end
-    for _, l in ipairs(s[LIMITS]) do
-      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, at - now) end
-    end
-    touch(s)
-    dirty[s] = true
-  end
-
-  -- A pause that ends before its time: limits start from nothing now, not then. So
-  -- they do after a probe.
-  local function resume(s)
-    local probed = now < s[PAUSED] and s[PROBEAFTER] > 0 and s[PROBEAT] <= now
-    s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
-    touch(s)
-    dirty[s] = true
-    if s[PAUSED] <= now then return end
-    s[PAUSED] = now
-    for _, l in ipairs(s[LIMITS]) do
-      local first = l[UNIT] == 0 and 1 or 0
-      if l[W] <= MINUTE and now < l[HELD] then
-        local u, r = real(l)
-        if less(first, 0, u, r) then u, r = first, 0 end
-        put(l, u, r)
-        l[HELD] = now
-      elseif l[W] <= MINUTE and probed then
-        setBack(l, first, 0)
-      end
-    end
-  end
-
-  -- After a gap in the state nothing is known, so the level is at most what was
-  -- earned since the learning period ended.
-  local function teach(s)
-    if s[TAUGHT] == root[LEARN] then return end
-    s[TAUGHT] = root[LEARN]
-    for _, l in ipairs(s[LIMITS]) do
-      if l[W] <= MINUTE then
-        local first = l[UNIT] == 0 and 1 or 0
-        if now < root[LEARN] then
-          setBack(l, first, root[LEARN] - now)
-        else
-          lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
-        end
-        if l[MORE] then more().unlearn(l, min(now, root[LEARN]), root[BLIND]) end
-      end
-    end
-    touch(s)
   end
 
   local lanes = {}
@@ -1230,8 +1334,8 @@ rest = function()
         end
       end
       if #list > 0 then
-        call('HSET', pre .. 'f:' .. key, unpack(list))
-        call('PEXPIRE', pre .. 'f:' .. key, LINE)
+        -- It may be new if all of it is.
+        if call('HSET', pre .. 'f:' .. key, unpack(list)) * 2 == #list then call('PEXPIRE', pre .. 'f:' .. key, LINE) end
       end
     end
   end
@@ -1254,8 +1358,9 @@ rest = function()
   end
 
   -- Returns 1 if it goes as the probe of a pause.
-  local function grant(who, path, cost, id)
+  local function grant(who, path, cost, id, tokens, money)
     local probe = 0
+    if paying and tokens + money > 0 then pay().charge(path, tokens, money) end
     for _, s in ipairs(path.s) do
       if now < s[PAUSED] then
         s[PROBER] = who .. ':' .. string.format('%.0f', id)
@@ -1352,6 +1457,8 @@ rest = function()
     return amount(cost, l[UNIT]) / path.weight
   end
 
+  local heads = {} -- line -> the tag of its head, which waits for its turn
+
   -- Put the lane of path into the line of l: at the present virtual time, or where
   -- its tenant's last share ended.
   local function enter(path, s, l)
@@ -1364,7 +1471,8 @@ rest = function()
       if l[Q] == 1 or l[LOW] == 1 or l[Q] - l[LOW] == 1 then call('PEXPIRE', key, LINE) end
     end
     touch(s)
-    dirty[s] = true
+    -- Behind a head that this call has looked at, nothing changes for it.
+    if not heads[l] or tag <= heads[l] then dirty[s] = true end
   end
 
   local function depart(path, s, l)
@@ -1425,6 +1533,7 @@ rest = function()
   end
 
   local function schedule(s, l)
+    heads[l] = nil
     while l[Q] > 0 do
       if steps <= 0 then
         call('ZADD', pre .. 'd', now, lineKey(s, l))
@@ -1449,14 +1558,19 @@ rest = function()
         local w = unpack_(head)
         local cost = {w[3], w[4], w[5]}
         local lack, whose = lacks(path, cost, l)
-        if not alive(w[1]) or impossible(path, cost) then
+        local beyond = lack ~= l and paying and pay().beyond(path, w[9], w[10])
+        if not alive(w[1]) or impossible(path, cost) or beyond then
           call('ZREM', lkey, head)
           count(path, {w[6], w[7], w[8]}, -1)
-          if alive(w[1]) then
-            post(w[1], {w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME], 0})
+          if not alive(w[1]) then
+          elseif beyond then
+            post(w[1], {w[2], -2, id, w[3], w[4], w[5], 0, 0, w[9], w[10], beyond})
+          else
+            post(w[1], {w[2], -1, id, w[3], w[4], w[5], impossible(path, cost)[NAME], 0, w[9], w[10]})
           end
         elseif lack == l then
           due(s, l, w[1], cost, path)
+          if l[LOW] == 0 and l[Q] > 0 then heads[l] = tag end
           return
         elseif lack then
           depart(path, s, l)
@@ -1464,8 +1578,8 @@ rest = function()
         else
           call('ZREM', lkey, head)
           count(path, {w[6], w[7], w[8]}, -1)
-          local probe = grant(w[1], path, cost, w[2])
-          post(w[1], {w[2], root[EPOCH], id, w[3], w[4], w[5], probe, now})
+          local probe = grant(w[1], path, cost, w[2], w[9], w[10])
+          post(w[1], {w[2], root[EPOCH], id, w[3], w[4], w[5], probe, now, w[9], w[10]})
           local c = share(path, l, cost)
           if l[LOW] > 0 and l[Q] > l[LOW] then
             if path.class > 0 then l[OWED] = l[OWED] - c else l[OWED] = l[OWED] + c / 9 end
@@ -1499,7 +1613,8 @@ rest = function()
     end
   end
 
-  -- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks.
+  -- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks. As they
+  -- are sent, with 4 if what is likely follows, and with 8 if what is spent does.
   local function refuse(code, path, cost, l, s, d)
     say(code)
     say(s and s[SNAME] or '')
@@ -1523,10 +1638,13 @@ rest = function()
   end
 
   -- One who could not be admitted at once.
-  local function ask(path, mode, id, longest, cost, likely)
+  local function ask(path, mode, id, longest, cost, likely, tokens, money)
     local l, s = impossible(path, cost)
+    local beyond = not l and paying and pay().beyond(path, tokens, money)
     if l then
       refuse(3, path, cost, l, s, 0)
+    elseif beyond then
+      for _, x in ipairs(beyond) do say(x) end
     else
       local inLane = path.joins or path.inLane
       if inLane == nil then
@@ -1544,7 +1662,7 @@ rest = function()
         end
       elseif not l then -- it needs nothing that anybody waits for
         say(0)
-        say(grant(pid, path, cost, id))
+        say(grant(pid, path, cost, id, tokens, money))
       elseif mode == 0 then
         local d, which, whose = forecast(path, cost)
         if l and l[N] == 0 and full(s) then d, which, whose = 0, l, s end
@@ -1570,7 +1688,7 @@ rest = function()
           if mode == 2 then seq = seq - P52 end
           path.joins = path.joins or {}
           path.joins[#path.joins + 1] = seq
-          path.joins[#path.joins + 1] = pack({pid, id, cost[1], cost[2], cost[3], likely[1], likely[2], likely[3]})
+          path.joins[#path.joins + 1] = pack({pid, id, cost[1], cost[2], cost[3], likely[1], likely[2], likely[3], tokens, money})
           count(path, likely, 1)
           if not inLane then
             enter(path, s, l)
@@ -1584,18 +1702,8 @@ rest = function()
       end
     end
   end
-  M.setBack = setBack
-  M.lower = lower
-  M.change = change
-  M.pauseScope = pauseScope
-  M.resume = resume
-  M.create = create
   M.find = find
-  M.setLimit = setLimit
-  M.configure = configure
-  M.readLimit = readLimit
-  M.readDef = readDef
-  M.teach = teach
+  M.opens = opens
   M.laneOf = laneOf
   M.retag = retag
   M.alive = alive
@@ -1605,7 +1713,6 @@ rest = function()
   M.count = count
   M.schedule = schedule
   M.scheduleAll = scheduleAll
-  M.took = took
   M.grant = grant
   M.ask = ask
   M.writeEnds = writeEnds
@@ -1613,12 +1720,225 @@ rest = function()
   return M
 end
 
+---------------------------------------------------------------- settings
+
+-- What changes scopes and limits: most calls change none.
+local C -- what settings made
+settings = function()
+  if C then return C end
+  rest()
+  C = {}
+  local function spend(u, r, n, span, w)
+    local q, s = muldiv(n, span, w)
+    r = r - s
+    if r < 0 then return u - q - 1, r + w end
+    return u - q, r
+  end
+
+  local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
+
+  local function lower(l, u, r)
+    if not less(u, r, l[U], l[R]) then return false end
+    put(l, u, r)
+    return true
+  end
+
+  -- What the level would be had nothing set it back.
+  local function real(l)
+    local u, r = l[U], l[R]
+    if now < l[HELD] then
+      u, r = u + l[TU], r + l[TR]
+      if r >= l[W] then u, r = u + 1, r - l[W] end
+      if u >= l[BURST] then u, r = l[BURST], 0 end
+    end
+    return u, r
+  end
+
+  local function took(l, u, r) -- how far u, r is above the level
+    u, r = u - l[U], r - l[R]
+    if r < 0 then u, r = u - 1, r + l[W] end
+    l[TU], l[TR] = u, r
+  end
+
+  -- Lower l so that `units` are there after span, and nothing beyond.
+  local function setBack(l, units, span)
+    local ru, rr = real(l)
+    local u, r = spend(units, 0, l[N], span, l[W])
+    if not lower(l, u, r) then return false end
+    l[HELD] = now + span
+    took(l, ru, rr)
+    return true
+  end
+
+  -- A changed rate: the units stay, the remainder is rounded down to the new grain,
+  -- and what a pause or a drain wants there to be at its end is there at the new rate.
+  local function change(l, n, w, burst, largest)
+    local left = max(0, l[HELD] - now)
+    local ru, rr = real(l)
+    local tu, tr = earn(l[U], l[R], l[N], left, l[W])
+    local old = l[W]
+    local was = l[MORE] and more().before(l)
+    rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
+    local r = muldiv(l[R], w, old)
+    l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
+    put(l, l[U], r)
+    if l[MORE] then more().after(l, was, old) end
+    if left == 0 then return end
+    tu, tr = spend(tu, tr, n, left, w)
+    local u = l[U]
+    r = l[R]
+    if u < 0 then u, r = 0, 0 end
+    if less(tu, tr, u, r) then u, r = tu, tr end
+    if less(ru, rr, u, r) then u, r = ru, rr end
+    put(l, u, r)
+    took(l, ru, rr)
+  end
+
+  local function newLine(name, d, born)
+    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, false, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
+  end
+
+  local function create(name)
+    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
+      newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, '', ''}
+    scopes[name] = s
+    touch(s)
+    return s
+  end
+
+  -- d is unit, N, W, burst, largest, the last two as set, 1 if it starts empty, and
+  -- the rest, packed.
+  -- An N of zero removes the limit, which is returned.
+  local function setLimit(s, name, d)
+    local l, k = M.find(s, name)
+    touch(s)
+    dirty[s] = true
+    if d[2] == 0 then
+      if l then more().drop(l); table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
+      return l
+    end
+    if not l then
+      root[EPOCH] = root[EPOCH] + 1
+      l = newLine(name, d, root[EPOCH])
+      if d[8] == 1 then l[U] = 0 end
+      if d[9] ~= '' then more().obey(s, l, d[9]) end
+      table.insert(s[LIMITS], l)
+      return nil, l
+    end
+    root[EPOCH] = root[EPOCH] + 1
+    change(l, d[2], d[3], d[4], d[5])
+    l[RB], l[RL] = d[6], d[7]
+    if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
+    if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
+    return nil, l
+  end
+
+  local function readLimit()
+    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
+  end
+
+  local function configure(s, name, d)
+    local gone, l = setLimit(s, name, d)
+    if l then l[CONF] = d end
+    return gone
+  end
+
+  -- The definition of a scope as the process would make it.
+  local function readDef(apply)
+    local d, most = {nx(), nx(), nx()}, {nx(), nx(), nx(), nx(), nx()}
+    local n = nx()
+    for _ = 1, n do
+      local name, limit = nx(), readLimit()
+      if apply then configure(apply, name, limit) end
+    end
+    if apply then
+      apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3]
+      pay().allow(apply, most)
+    end
+  end
+
+  local function pauseScope(s, span, probe, by, why, keep)
+    if span <= 0 and probe <= 0 then return end
+    if span <= 0 then span = P52 - now end
+    local at = now + span -- until then nobody goes at all
+    if probe > 0 and probe < span then at = now + probe else probe = 0 end
+    if now < s[PAUSED] and now + span <= s[PAUSED] then
+      if s[PROBEAFTER] == 0 then return end
+      at = max(at, s[PROBEAT]) -- a new pause renews the wait for a probe
+      s[PROBEAT], s[PROBER] = at, ''
+    else
+      if now < s[PAUSED] then at = max(at, M.opens(s)) end
+      s[PAUSED], s[BY], s[WHY] = now + span, by, why
+      s[PROBEAFTER], s[PROBEAT], s[PROBER] = probe, probe > 0 and at or 0, ''
+    end
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, at - now) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+
+  -- A pause that ends before its time: limits start from nothing now, not then. So
+  -- they do after a probe.
+  local function resume(s)
+    local probed = now < s[PAUSED] and s[PROBEAFTER] > 0 and s[PROBEAT] <= now
+    s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
+    touch(s)
+    dirty[s] = true
+    if s[PAUSED] <= now then return end
+    s[PAUSED] = now
+    for _, l in ipairs(s[LIMITS]) do
+      local first = l[UNIT] == 0 and 1 or 0
+      if l[W] <= MINUTE and now < l[HELD] then
+        local u, r = real(l)
+        if less(first, 0, u, r) then u, r = first, 0 end
+        put(l, u, r)
+        l[HELD] = now
+      elseif l[W] <= MINUTE and probed then
+        setBack(l, first, 0)
+      end
+    end
+  end
+
+  -- After a gap in the state nothing is known, so the level is at most what was
+  -- earned since the learning period ended.
+  local function teach(s)
+    if s[TAUGHT] == root[LEARN] then return end
+    s[TAUGHT] = root[LEARN]
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE then
+        local first = l[UNIT] == 0 and 1 or 0
+        if now < root[LEARN] then
+          setBack(l, first, root[LEARN] - now)
+        else
+          lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
+        end
+        if l[MORE] then more().unlearn(l, min(now, root[LEARN]), root[BLIND]) end
+      end
+    end
+    touch(s)
+  end
+
+  C.setBack = setBack
+  C.lower = lower
+  C.pauseScope = pauseScope
+  C.resume = resume
+  C.create = create
+  C.setLimit = setLimit
+  C.configure = configure
+  C.readLimit = readLimit
+  C.readDef = readDef
+  C.teach = teach
+  C.took = took
+  return C
+end
+
 ---------------------------------------------------------------- the root
 
 local fresh = not raw[2]
 if fresh then
   if hello == 0 then return pack({'unknown'}) end
-  root = rest().create('')
+  root = settings().create('')
   root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS], root[BLIND] =
     0, now, 0, 0, now, now + ttl, 0, '', 0, 0, -1
   call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
@@ -1634,6 +1954,7 @@ else
     now = root[LAST]
   end
   for _, l in ipairs(root[LIMITS]) do advance(l) end
+  paying = root[SPENDS] ~= ''
 end
 
 -- A gap: the state is older than what a member has seen, or was lost and a member
@@ -1650,7 +1971,7 @@ if gap or apart then
   if sameState then root[REV] = max(root[REV], seen) + 1000000 end
   root[LEARN] = now + learnFor
   root[SWEEP] = now + ttl + learnFor
-  rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state', 0)
+  settings().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state', 0)
 end
 root[REV] = root[REV] + 1
 root[LAST] = now
@@ -1666,15 +1987,15 @@ if next(defs) then
       local s = scopes[names[k]]
       local apply = nil
       if not s then
-        apply = rest().create(names[k])
+        apply = settings().create(names[k])
       elseif k == 1 and hello == 1 and root[CONFIG] ~= config then
         apply = s
       end
       if k == 1 and hello == 1 then root[CONFIG] = config end
       if apply then
         pos = defs[k]
-        rest().readDef(apply)
-        if k > 1 then rest().teach(apply) end
+        settings().readDef(apply)
+        if k > 1 then settings().teach(apply) end
       end
     end
   end
@@ -1682,7 +2003,7 @@ if next(defs) then
 end
 if gap then
   root[TAUGHT] = 0
-  rest().teach(root)
+  settings().teach(root)
 end
 
 local paths = {}
@@ -1707,6 +2028,7 @@ if hello == 1 or now - p[3] > ttl / 8 then
   call('ZADD', pre .. 'm', now, pid)
   call('PEXPIRE', pre .. 'm', KEEP)
   call('PEXPIRE', pre .. 'h:' .. pid, KEEP)
+  call('PEXPIRE', pre .. 'i:' .. pid, KEEP)
   p[3] = now
   if hello == 1 then root[MEMBERS] = call('ZCARD', pre .. 'm') end
 end
@@ -1728,7 +2050,11 @@ if now >= root[SWEEP] then
       -- What it was granted and never heard of was never sent.
       for _, m in ipairs(call('LRANGE', pre .. 'i:' .. who, 0, 255)) do
         m = unpack_(m)
-        if m[2] >= 0 then correct(rest().laneOf(m[3]), {m[4], m[5], m[6]}, m[2], m[8] or now) end
+        if m[2] >= 0 then
+          local path = rest().laneOf(m[3])
+          correct(path, {m[4], m[5], m[6]}, m[2], m[8])
+          if paying then pay().amend(path, -m[9], -m[10], m[2], m[8]) end
+        end
       end
       call('DEL', pre .. 'h:' .. who, pre .. 'i:' .. who)
       local dead = call('GET', pre .. 'p:' .. who)
@@ -1769,6 +2095,15 @@ for _ = 1, nx() do
     end
   end
   if refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(path, refund, epoch, taken) end
+  local tokens, money = nx(), nx()
+  if paying and (tokens ~= 0 or money ~= 0) then
+    if taken == 0 then -- never charged here: a share spent it, or the state was lost
+      pay().charge(path, max(0, -tokens), max(0, -money))
+    else
+      pay().amend(path, -tokens, -money, epoch, taken)
+    end
+    for _, s in ipairs(path.s) do touch(s) end
+  end
 end
 
 -- Who gave up waiting. The place in the line is found by its number.
@@ -1787,21 +2122,19 @@ end
 ---------------------------------------------------------------- what changed
 
 local changes = nx()
-if changes > 0 then
-  rest()
-end
+if changes > 0 then settings() end
 for _ = 1, changes do
   local kind, name = nx(), names[nx()]
   local s = get(name)
   if kind == 1 then -- pause
     local span, probe, keep, by, why = nx(), nx(), nx(), nx(), nx()
-    M.pauseScope(s or M.create(name), span, probe, by, why, keep)
+    C.pauseScope(s or C.create(name), span, probe, by, why, keep)
   elseif kind == 2 then -- resume
-    if s then M.resume(s) end
+    if s then C.resume(s) end
   elseif kind == 3 then -- drain
     local limit, keep, span = nx(), nx(), nx()
     local l = s and M.find(s, limit)
-    local fell = l and M.setBack(l, keep, span)
+    local fell = l and C.setBack(l, keep, span)
     if l and l[MORE] then
       fell = more().refused(l, keep, span) or fell
       touch(s)
@@ -1835,14 +2168,14 @@ for _ = 1, changes do
       end
       local u, r = earn(remaining - margin - charged + returned, 0, l[N], now - at, l[W])
       if late and u < remaining - margin then u, r = remaining - margin, 0 end
-      fell = M.lower(l, u, r)
+      fell = C.lower(l, u, r)
       if fell then
         l[TU], l[TR] = 0, 0
         touch(s)
         dirty[s] = true
       elseif now < l[HELD] then -- what was taken below it
         local tu, tr = l[TU], l[TR]
-        M.took(l, u, r)
+        C.took(l, u, r)
         if (tu < l[TU] or tu == l[TU] and tr < l[TR]) then l[TU], l[TR] = tu, tr end
         touch(s)
       end
@@ -1857,17 +2190,17 @@ for _ = 1, changes do
     end
     out[#out + 1] = fell and 1 or 0
   elseif kind == 5 or kind == 8 then -- a limit, configured or only in force
-    local limit, d = nx(), M.readLimit()
-    s = s or M.create(name)
+    local limit, d = nx(), C.readLimit()
+    s = s or C.create(name)
     local gone
     if kind == 5 then
-      gone = M.configure(s, limit, d)
+      gone = C.configure(s, limit, d)
     else
       local l = M.find(s, limit)
       local conf = l and l[CONF] or false
       if d[2] == 0 and conf then d = conf end
       local _, made
-      gone, made = M.setLimit(s, limit, d)
+      gone, made = C.setLimit(s, limit, d)
       if made then made[CONF] = conf end
     end
     if gone and gone[Q] > 0 then -- nobody waits for a limit that is no more
@@ -1880,8 +2213,9 @@ for _ = 1, changes do
     end
   elseif kind == 6 then -- a scope's options
     local open, queue, weight = nx(), nx(), nx()
-    s = s or M.create(name)
+    s = s or C.create(name)
     s[MAXOPEN], s[MAXQ], s[WEIGHT] = open, queue, weight
+    pay().allow(s, {nx(), nx(), nx(), nx(), nx()})
     touch(s)
     dirty[s] = true
   elseif kind == 9 then -- how a probe ended: 1 settled, 2 kept, 3 never sent
@@ -1890,7 +2224,7 @@ for _ = 1, changes do
     for _, s in ipairs(path.s) do
       if s[PROBER] == id then
         s[PROBER] = ''
-        if how == 1 then M.resume(s) end
+        if how == 1 then C.resume(s) end
         if how == 2 then s[PROBEAT] = now + s[PROBEAFTER] end
         touch(s)
         dirty[s] = true
@@ -1916,10 +2250,13 @@ for _ = 1, changes do
         end
       end
     end
+  elseif kind == 12 then -- what the member last knew of a scope's allowances
+    local least, at, of = {nx(), nx(), nx(), nx()}, nx(), nx()
+    if s and of ~= root[GEN] then pay().known(s, least, at) end
   elseif kind == 7 then -- what the member last knew of a long window
     local limit, units, at = nx(), nx(), nx()
     local l = s and M.find(s, limit)
-    if l and M.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
+    if l and C.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
     if l and l[MORE] and more().known(l, units) then touch(s) end
   end
 end
@@ -1949,7 +2286,17 @@ local news = false
 local na = nx()
 for k = 1, na do
   local path, mode, id, longest, cr, ci, co = paths[A[pos + 1]], A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
-  pos = pos + 10
+  pos = pos + 7
+  -- What it will probably cost, and spend, is sent where it differs.
+  local likely, tokens, money = nil, 0, 0
+  if mode >= 8 then
+    tokens, money = A[pos + 1], A[pos + 2]
+    pos, mode = pos + 2, mode - 8
+  end
+  if mode >= 4 then
+    likely = {A[pos + 1], A[pos + 2], A[pos + 3]}
+    pos, mode = pos + 3, mode - 4
+  end
   local flat, ps = path.flat, path.s
   if not flat then
     flat = {}
@@ -1970,6 +2317,7 @@ for k = 1, na do
       local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
       if c > 0 and (c > l[LARGEST] or l[MORE] and not more().admits(l, c) or l[U] < c and l[U] < l[BURST] and not l[MORE]) then ok = false end
     end
+    if ok and paying and tokens + money > 0 and pay().beyond(path, tokens, money) then ok = false end
   end
   if ok then
     for j = 1, #flat do
@@ -1979,6 +2327,7 @@ for k = 1, na do
       if l[MORE] then more().spend(l, c) else l[U] = l[U] - c end
     end
     for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
+    if paying and tokens + money > 0 then pay().charge(path, tokens, money) end
     local sum = path.sum
     path.n, sum[1], sum[2], sum[3] = path.n + 1, sum[1] + cr, sum[2] + ci, sum[3] + co
     out[#out + 1] = 0
@@ -1986,7 +2335,7 @@ for k = 1, na do
   elseif path.lost then
     out[#out + 1] = 7
   else
-    rest().ask(path, mode, id, longest, {cr, ci, co}, {A[pos - 2], A[pos - 1], A[pos]})
+    rest().ask(path, mode, id, longest, {cr, ci, co}, likely or {cr, ci, co}, tokens, money)
   end
 end
 for _, path in ipairs(paths) do
@@ -2019,8 +2368,7 @@ for who, list in pairs(posts) do
     for _, m in ipairs(list) do mail[#mail + 1] = m end
   else
     for k, m in ipairs(list) do list[k] = pack(m) end
-    call('RPUSH', pre .. 'i:' .. who, unpack(list))
-    call('PEXPIRE', pre .. 'i:' .. who, KEEP)
+    if call('RPUSH', pre .. 'i:' .. who, unpack(list)) == #list then call('PEXPIRE', pre .. 'i:' .. who, KEEP) end
     call('PUBLISH', pre .. 'w:' .. who, '0')
   end
 end
@@ -2029,7 +2377,8 @@ for _, m in ipairs(mail) do
   out[#out + 1] = m[1]
   out[#out + 1] = m[2]
   out[#out + 1] = m[7]
-  out[#out + 1] = m[8] or now
+  out[#out + 1] = m[8]
+  for _, x in ipairs(m[11] or {}) do out[#out + 1] = x end
 end
 
 news = knownEpoch ~= root[EPOCH] or hello == 1
@@ -2052,6 +2401,14 @@ for k = 1, ns do
       end
     end
     out[#out + 1] = spent
+    local full = news or levels == 1
+    if s[SPENDS] ~= '' and (full or type(s[SPENDS]) == 'table') then
+      out[#out + 1] = full and 2 or 1
+      for _, x in ipairs(pay().used(s)) do out[#out + 1] = x end
+      for j = DAYTOKENS, full and ROLLING or 0 do out[#out + 1] = s[SPENDS][j] end
+    else
+      out[#out + 1] = 0
+    end
     if news or levels == 1 then
       rest()
       out[#out + 1] = s[MAXOPEN]
@@ -2141,10 +2498,15 @@ for _, s in ipairs(order) do
   end
   if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
   if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end
+  if s[SPENDS] ~= '' then ms = max(ms, pay().close(s)) end
   if M then
     for _, l in ipairs(s[LIMITS]) do cool(l) end
-    cool(s[GATE])
-    s[GATE] = pack(s[GATE])
+    if kept[s] and s[GATE][Q] == 0 then
+      s[GATE] = kept[s]
+    else
+      cool(s[GATE])
+      s[GATE] = pack(s[GATE])
+    end
   end
   call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
 end

@@ -25,6 +25,10 @@ type Limiter struct {
 	kick   chan struct{} // something is to be sent
 	ended  chan struct{} // the goroutine is gone
 
+	// waiters are used anew. They are of this limiter alone: a channel that is made in a
+	// bubble of synctest is of no use in another one.
+	waiters sync.Pool
+
 	mu      sync.Mutex // guards all below; never held across a call
 	closed  bool
 	scopes  map[string]*scope
@@ -83,6 +87,7 @@ type waiter struct {
 	path     *path
 	cost     limit.Cost
 	likely   limit.Cost // what it will probably cost
+	spend    limit.Spend
 	mode     int64
 	deadline time.Time // zero: none
 	arrived  time.Time
@@ -196,7 +201,7 @@ func (l *Limiter) Close() error {
 	}
 	l.closed = true
 	for _, e := range l.entries.all() {
-		l.finish(e, limit.Cost{}, true)
+		l.keep(e)
 	}
 	l.urgent = true
 	l.mu.Unlock()
@@ -275,14 +280,15 @@ func (l *Limiter) checkAsk(a *limit.Ask) error {
 	return nil
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{done: make(chan struct{}, 1)} }}
-
 func (l *Limiter) admit(ctx context.Context, a limit.Ask, mode int64) (limit.Reservation, error) {
 	if err := l.checkAsk(&a); err != nil {
 		return limit.Reservation{}, err
 	}
-	w := waiters.Get().(*waiter)
-	*w = waiter{done: w.done, cost: bounded(a.Cost), mode: mode}
+	w, _ := l.waiters.Get().(*waiter)
+	if w == nil {
+		w = &waiter{done: make(chan struct{}, 1)}
+	}
+	*w = waiter{done: w.done, cost: bounded(a.Cost), spend: boundedSpend(a.Spend), mode: mode}
 	if w.likely = bounded(a.Likely); w.likely == (limit.Cost{}) || !sound(w.likely) {
 		w.likely = w.cost
 	}
@@ -322,7 +328,7 @@ func (l *Limiter) admit(ctx context.Context, a limit.Ask, mode int64) (limit.Res
 			continue
 		}
 		r, err := w.r, w.err
-		waiters.Put(w)
+		l.waiters.Put(w)
 		return r, err
 	}
 }
@@ -420,7 +426,7 @@ func (l *Limiter) abandon(w *waiter) {
 // leaveLine has the store take w out of its line. It may have granted already; then
 // the grant comes by mail, and is given back. It takes w's use of its path.
 func (l *Limiter) leaveLine(w *waiter) {
-	l.quit(asked1{w.id, w.path, w.cost, w.likely, w.mode}, w.seq)
+	l.quit(asked1{w.id, w.path, w.cost, w.likely, w.spend, w.mode}, w.seq)
 }
 
 func (l *Limiter) quit(a asked1, seq int64) {
@@ -446,7 +452,7 @@ func (l *Limiter) Forecast(a limit.Ask) limit.Forecast {
 	case !errors.As(err, &e):
 		return limit.Forecast{Err: err}
 	case !errors.Is(err, limit.ErrLimited):
-		return limit.Forecast{Err: e}
+		return limit.Forecast{Err: e, Wait: e.Wait, Known: e.Wait > 0, Scope: e.Scope, Dimension: e.Dimension}
 	}
 	return limit.Forecast{Wait: e.Wait, Known: e.Wait > 0, Scope: e.Scope, Dimension: e.Dimension, By: e.By, Why: e.Why}
 }

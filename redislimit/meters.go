@@ -6,8 +6,10 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// Meters says that the store counts by windows and keeps guards.
-func (l *Limiter) Meters() limit.Meters { return limit.Meters{Windows: true, Guards: true} }
+// Meters says that the store counts by windows, and keeps guards and allowances.
+func (l *Limiter) Meters() limit.Meters {
+	return limit.Meters{Windows: true, Guards: true, Allowances: true}
+}
 
 var _ limit.Metered = (*Limiter)(nil)
 

@@ -12,6 +12,7 @@ type entry struct {
 	index uint32
 	id    int64 // the ask it was given for
 	cost  limit.Cost
+	spend limit.Spend
 	path  *path
 	epoch int64             // limits that came later did not charge it
 	taken int64             // the store's instant of its admission
@@ -78,14 +79,15 @@ func (e *entry) handle() uint64 { return uint64(e.seq)<<32 | uint64(e.index) }
 // older than a change of limits are counted apart: a limit does not give back
 // what it never charged.
 type end struct {
-	places int64
-	refund limit.Cost
+	places  int64
+	refund  limit.Cost
+	unspent limit.Spend // less than was reserved of the allowances
 }
 
 type endKey struct {
 	path  *path
 	epoch int64
-	taken int64 // the instant of admission, where a window must know it; else 0
+	taken int64 // the instant of admission, where a window or an allowance must know it; else 0, which charges an allowance now
 }
 
 type cancel struct {
@@ -96,29 +98,29 @@ type cancel struct {
 }
 
 // entry enters what the store has granted.
-func (l *Limiter) entry(id int64, p *path, cost limit.Cost, epoch, taken int64, probe bool) *entry {
+func (l *Limiter) entry(id int64, p *path, cost limit.Cost, spend limit.Spend, epoch, taken int64, probe bool) *entry {
 	e := l.entries.put()
-	e.id, e.cost, e.path, e.epoch, e.taken, e.probe = id, cost, p, epoch, taken, probe
+	e.id, e.cost, e.spend, e.path, e.epoch, e.taken, e.probe = id, cost, spend, p, epoch, taken, probe
 	return e
 }
 
-// finish ends an entry with a refund, which is negative where the call cost more.
-// The path's reference goes on to the end.
-func (l *Limiter) finish(e *entry, refund limit.Cost, kept bool) {
+// finish ends an entry with what comes back, which is negative where the call cost or
+// spent more. The path's reference goes on to the end.
+func (l *Limiter) finish(e *entry, refund limit.Cost, unspent limit.Spend) {
 	if e.away != nil {
-		if kept {
-			e.local.Keep()
-		}
-		e.away.spent(e.path, cost(e.cost, refund))
+		e.away.spent(e.path, cost(e.cost, refund), less(e.spend, unspent))
 		l.drop(e.path)
 		l.entries.drop(e)
 		return
 	}
 	key := endKey{path: e.path, epoch: e.epoch}
-	if e.path.windowed() {
+	switch {
+	case e.path.windowed():
 		key.taken = e.taken
+	case unspent != (limit.Spend{}):
+		key.taken = e.taken - e.taken%spendGrain
 	}
-	l.addEnd(key, 1, refund)
+	l.addEnd(key, end{1, refund, unspent})
 	l.drop(e.path)
 	l.entries.drop(e)
 }
@@ -129,17 +131,16 @@ func cost(c, less limit.Cost) limit.Cost {
 
 // addEnd notes an end, to leave with the next call, or at the latest after
 // SettleWithin; at once while somebody waits.
-func (l *Limiter) addEnd(key endKey, places int64, refund limit.Cost) {
+func (l *Limiter) addEnd(key endKey, more end) {
 	x := l.ends[key]
 	if x == nil {
 		x = &end{}
 		l.ends[key] = x
 		key.path.refs++
 	}
-	x.places += places
-	x.refund.Requests += refund.Requests
-	x.refund.Input += refund.Input
-	x.refund.Output += refund.Output
+	x.places += more.places
+	x.refund = cost(x.refund, cost(limit.Cost{}, more.refund))
+	x.unspent = less(x.unspent, less(limit.Spend{}, more.unspent))
 	switch {
 	case l.waiting > 0 || len(l.line) > 0 || len(l.pending) > 0:
 		if !l.urgent {
@@ -157,7 +158,7 @@ func (l *Limiter) giveBack(e *entry) {
 	if e.probe {
 		l.probed(e, 3)
 	}
-	l.finish(e, e.cost, false)
+	l.finish(e, e.cost, e.spend)
 }
 
 // probed tells the store how a probe ended.
@@ -169,20 +170,27 @@ func (l *Limiter) probed(e *entry, how int64) {
 func clamp(v int64) int64 { return max(0, min(v, limit.MaxUnits)) }
 
 // Settle ends the reservation of handle: see [limit.Reservation.Settle].
-func (l *Limiter) Settle(handle uint64, actual limit.Cost) {
+func (l *Limiter) Settle(handle uint64, actual limit.Cost) { l.settle(handle, actual, nil) }
+
+// settle ends a reservation. A nil spent is as reserved.
+func (l *Limiter) settle(handle uint64, actual limit.Cost, spent *limit.Spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries.get(handle)
 	if e == nil {
 		return
 	}
+	var unspent limit.Spend
+	if spent != nil {
+		unspent = less(e.spend, *spent)
+	}
 	if e.away != nil {
-		e.local.Settle(actual)
+		e.local.SettleSpent(actual, less(e.spend, unspent))
 	}
 	if e.probe {
 		l.probed(e, 1)
 	}
-	l.finish(e, limit.Cost{Input: e.cost.Input - clamp(actual.Input), Output: e.cost.Output - clamp(actual.Output)}, false)
+	l.finish(e, limit.Cost{Input: e.cost.Input - clamp(actual.Input), Output: e.cost.Output - clamp(actual.Output)}, unspent)
 }
 
 // Keep ends the reservation of handle: see [limit.Reservation.Keep].
@@ -190,11 +198,18 @@ func (l *Limiter) Keep(handle uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries.get(handle); e != nil {
-		if e.probe {
-			l.probed(e, 2)
-		}
-		l.finish(e, limit.Cost{}, true)
+		l.keep(e)
 	}
+}
+
+func (l *Limiter) keep(e *entry) {
+	if e.probe {
+		l.probed(e, 2)
+	}
+	if e.away != nil {
+		e.local.Keep()
+	}
+	l.finish(e, limit.Cost{}, limit.Spend{})
 }
 
 // Return ends the reservation of handle: see [limit.Reservation.Return].

@@ -14,9 +14,13 @@ type scope struct {
 	refs   int         // paths that lead through it
 	pinned bool        // it was configured here, so def must not be forgotten
 
-	sums   sums // as last told
-	trail  trail
-	spent  int64 // when a whole burst went that no answer has judged yet; 0: none did
+	sums  sums // as last told
+	trail trail
+	spent int64 // when a whole burst went that no answer has judged yet; 0: none did
+
+	allowances *limit.Allowances // as last told; nil is any amount
+	spends     spending
+
 	limits []known
 	open   int   // MaxInFlight, as last told
 	told   int64 // the epoch of the limits when they were

@@ -83,12 +83,6 @@ var errShare = errors.New("the snapshot shows that share")
 
 // read takes the store's answer. It is called with the lock held.
 func (q *query) read(r *reader, l *Limiter, c *call) {
-	at := func(us int64) time.Time {
-		if us <= l.lastSrv {
-			return time.Time{}
-		}
-		return l.lastAt.Add(time.Duration(min(us-l.lastSrv, int64(limit.MaxWindow/time.Microsecond)*100)) * time.Microsecond)
-	}
 	oldest := map[*scope]time.Duration{}
 	for _, w := range l.line {
 		for _, s := range w.path.all {
@@ -99,51 +93,73 @@ func (q *query) read(r *reader, l *Limiter, c *call) {
 		if r.num() == 0 {
 			continue
 		}
-		x := limit.Snapshot{Scope: s.name, Oldest: oldest[s]}
-		x.PausedUntil = at(r.num())
-		x.PausedBy, x.PausedWhy = r.str(), r.str()
-		x.MaxInFlight = int(r.num())
-		x.InFlight = int(r.num())
-		x.Options = limit.ScopeOptions{MaxInFlight: x.MaxInFlight, MaxQueue: int(r.num()), Weight: int(r.num())}
-		x.Waiting = int(r.num())
-		x.ProbeAt = at(r.num())
-		x.Probing = r.num() == 1
-		if x.PausedUntil.IsZero() {
-			x.PausedBy, x.PausedWhy, x.ProbeAt, x.Probing = "", "", time.Time{}, false
-		}
-		var served [3]int64
-		for k := range served {
-			served[k] = ((s.sums.debits[k]-s.sums.refunds[k])%wrap + wrap) % wrap
-		}
-		x.Served = limit.Cost{Requests: served[0], Input: served[1], Output: served[2]}
+		x := l.readScope(r, s)
+		x.Oldest = oldest[s]
 		for n := r.num(); n > 0 && r.err == nil; n-- {
-			var s limit.LimitState
-			s.Name = r.str()
-			s.Unit = limit.Unit(r.num())
-			s.Rate = limit.Rate{N: r.num(), Window: time.Duration(r.num()) * time.Microsecond}
-			r.num()
-			r.num()
-			s.Burst, s.Largest = r.num(), r.num()
-			level := r.num() // a part of a unit is left out: credit is rounded down, and debt up
-			s.Credit = max(0, level)
-			if level < 0 {
-				s.Debt = -level
-			}
-			s.Held, s.Capacity = r.num(), r.num()
-			readMore(r.str(), &s.Limit, l.local)
-			s.Law = s.Limit.Law
-			s.Waiting = r.num()
-			unit, n, w, burst, largest := r.num(), r.num(), r.num(), r.num(), r.num()
-			more := r.str()
-			if n > 0 {
-				s.Configured = limit.Limit{Name: s.Name, Unit: limit.Unit(unit), Burst: burst, Largest: largest,
-					Rate: limit.Rate{N: n, Window: time.Duration(w) * time.Microsecond}}
-				readMore(more, &s.Configured, l.local)
-			}
-			x.Limits = append(x.Limits, s)
+			x.Limits = append(x.Limits, l.readState(r))
+		}
+		if a := s.allowances; a != nil {
+			x.Options.Allowances = a
+			x.Limits = append(x.Limits, a.States(instant(l.lastSrv), s.spends.day, s.spends.month)...)
 		}
 		q.all = append(q.all, x)
 	}
 	q.ok = r.err == nil
 	q.once.Do(func() { close(q.done) })
+}
+
+// readScope reads how a scope stands, without its limits.
+func (l *Limiter) readScope(r *reader, s *scope) limit.Snapshot {
+	at := func(us int64) time.Time {
+		if us <= l.lastSrv {
+			return time.Time{}
+		}
+		return l.lastAt.Add(time.Duration(min(us-l.lastSrv, int64(limit.MaxWindow/time.Microsecond)*100)) * time.Microsecond)
+	}
+	x := limit.Snapshot{Scope: s.name}
+	x.PausedUntil = at(r.num())
+	x.PausedBy, x.PausedWhy = r.str(), r.str()
+	x.MaxInFlight = int(r.num())
+	x.InFlight = int(r.num())
+	x.Options = limit.ScopeOptions{MaxInFlight: x.MaxInFlight, MaxQueue: int(r.num()), Weight: int(r.num())}
+	x.Waiting = int(r.num())
+	x.ProbeAt = at(r.num())
+	x.Probing = r.num() == 1
+	if x.PausedUntil.IsZero() {
+		x.PausedBy, x.PausedWhy, x.ProbeAt, x.Probing = "", "", time.Time{}, false
+	}
+	var served [3]int64
+	for k := range served {
+		served[k] = ((s.sums.debits[k]-s.sums.refunds[k])%wrap + wrap) % wrap
+	}
+	x.Served = limit.Cost{Requests: served[0], Input: served[1], Output: served[2]}
+	return x
+}
+
+// readState reads how a limit stands.
+func (l *Limiter) readState(r *reader) limit.LimitState {
+	var s limit.LimitState
+	s.Name = r.str()
+	s.Unit = limit.Unit(r.num())
+	s.Rate = limit.Rate{N: r.num(), Window: time.Duration(r.num()) * time.Microsecond}
+	r.num()
+	r.num()
+	s.Burst, s.Largest = r.num(), r.num()
+	level := r.num() // a part of a unit is left out: credit is rounded down, and debt up
+	s.Credit = max(0, level)
+	if level < 0 {
+		s.Debt = -level
+	}
+	s.Held, s.Capacity = r.num(), r.num()
+	readMore(r.str(), &s.Limit, l.local)
+	s.Law = s.Limit.Law
+	s.Waiting = r.num()
+	unit, n, w, burst, largest := r.num(), r.num(), r.num(), r.num(), r.num()
+	more := r.str()
+	if n > 0 {
+		s.Configured = limit.Limit{Name: s.Name, Unit: limit.Unit(unit), Burst: burst, Largest: largest,
+			Rate: limit.Rate{N: n, Window: time.Duration(w) * time.Microsecond}}
+		readMore(more, &s.Configured, l.local)
+	}
+	return s
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/tripmeter/tripmeter/limit"
 )
 
 // The script reads one flat array and answers with another, both in MessagePack,
@@ -46,6 +48,34 @@ func (w *writer) str(s string) {
 		w.b = binary.BigEndian.AppendUint32(append(w.b, 0xdb), uint32(len(s)))
 	}
 	w.b = append(w.b, s...)
+}
+
+func (w *writer) cost(c limit.Cost) {
+	w.num(c.Requests)
+	w.num(c.Input)
+	w.num(c.Output)
+}
+
+func (w *writer) spend(p limit.Spend) {
+	w.num(p.Tokens)
+	w.num(p.Money)
+}
+
+// options writes the options of a scope; those that are counted in the store.
+func (w *writer) options(o limit.ScopeOptions) {
+	w.num(int64(o.MaxInFlight))
+	w.num(int64(o.MaxQueue))
+	w.num(int64(max(1, o.Weight)))
+	a, kind := o.Allowances, int64(0) // none
+	if a == nil {
+		a = &limit.Allowances{}
+	} else if kind = 1; a.Rolling {
+		kind = 2
+	}
+	for _, most := range [...]int64{a.DayTokens, a.DayMoney, a.MonthTokens, a.MonthMoney} {
+		w.num(min(most, mostSpent))
+	}
+	w.num(kind)
 }
 
 func (w *writer) bytes() []byte {

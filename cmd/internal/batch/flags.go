@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -237,9 +236,9 @@ func (c *config) address(env func(string) string) error {
 		}
 		c.baseURL = "https://api.openai.com"
 	}
-	u, err := url.Parse(c.baseURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return errors.New("-base-url must be like https://api.openai.com, without a user and a query")
+	u, err := meter.ParseBase(c.baseURL)
+	if err != nil {
+		return fmt.Errorf("-base-url %w", err)
 	}
 	if c.profile == "" {
 		c.profile = profile.ForHost(u.Host).Name

@@ -234,7 +234,7 @@ func (j *job) full() bool {
 	return j.waiting.Load() >= ahead || j.underWay >= j.inFlight+ahead
 }
 
-// wantsInput reports whether another line of the input is to be read.
+// wantsInput reports whether the job has room for another line of the input.
 func (j *job) wantsInput(now time.Time) bool {
 	return !j.eof && !j.halted && j.queued < parked && !j.full() && j.room(&j.all, now) > 0
 }

@@ -100,8 +100,8 @@ func (j *job) disconnect() {
 	}
 }
 
-// work sends the requests, and shows how far it is. What was never begun has its
-// reason in the errors, unless the user wants the end at once.
+// work sends the requests, and shows its progress. Requests that were never begun get a
+// line in -errors that says why, unless the user wants the end at once.
 func (j *job) work(total int64, stop, abort <-chan struct{}) (finished bool, err error) {
 	j.p.start(total, j.sender.State)
 	defer j.p.stop()

@@ -268,9 +268,9 @@ func (c *Config) checkTenants(env func(string) string) error {
 }
 
 func (u *Upstream) check(env func(string) string, tenants bool) error {
-	base, err := url.Parse(u.URL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
-		return errors.New("url must be like https://api.openai.com, without a user and a query")
+	base, err := meter.ParseBase(u.URL)
+	if err != nil {
+		return fmt.Errorf("url %w", err)
 	}
 	u.base = base
 	if u.Path != "" && (!strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/") {

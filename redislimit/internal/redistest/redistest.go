@@ -111,11 +111,36 @@ func (s *Server) Do(args ...string) (string, error) {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(5 * time.Second))
-	fmt.Fprintf(c, "*%d\r\n", len(args))
-	for _, a := range args {
-		fmt.Fprintf(c, "$%d\r\n%s\r\n", len(a), a)
+	return (&Conn{c, bufio.NewReader(c)}).Do(args...)
+}
+
+// A Conn is one connection. It has no goroutine and no timer, so a test in a bubble of
+// synctest can use it, one command at a time.
+type Conn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// Dial connects to a server.
+func Dial(addr string) (*Conn, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
 	}
-	return answer(bufio.NewReader(c))
+	return &Conn{c, bufio.NewReader(c)}, nil
+}
+
+// Do sends one command and returns the answer as text: arrays one element a line.
+func (c *Conn) Do(args ...string) (string, error) {
+	w := bufio.NewWriter(c)
+	fmt.Fprintf(w, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(w, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if err := w.Flush(); err != nil {
+		return "", err
+	}
+	return answer(c.r)
 }
 
 // Must is Do for a command that must succeed.
