@@ -201,10 +201,22 @@ func (m *calibration) fit() (offset, factor float64) {
 			best, offset, factor = loss, o, f
 		}
 	}
-	if m.loss(0, 1)-best < significant {
+	if m.loss(0, 1)-best < significant || !m.nearer(offset, factor) {
 		return 0, 1
 	}
 	return offset, factor
+}
+
+// nearer reports whether a line is nearer to the answers than the estimates alone, in parts of
+// what was charged; a miss of all of it counts for no more. A line between two kinds of
+// prompts that nothing tells apart is near neither.
+func (m *calibration) nearer(offset, factor float64) bool {
+	sum := 0.0
+	for _, p := range m.pairs[:m.n] {
+		sum += min(math.Abs(p.charged-offset-factor*p.estimated)/p.charged, 1)
+		sum -= min(math.Abs(p.charged-p.estimated)/p.charged, 1)
+	}
+	return sum < 0
 }
 
 // middleRatio is the median of the ratios charged / estimated.

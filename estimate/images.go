@@ -86,8 +86,8 @@ func novaPixels(w, h int64) int64 {
 	return side * side * b / a
 }
 
-// llamaTiles counts the tiles of an image as the processor of Llama 4 cuts it, and the view of
-// the whole that stands beside more than one.
+// llamaTiles counts the tiles of an image as the processor of Llama 4 cuts it. Beside more
+// than one stands a view of the whole.
 func llamaTiles(w, h int64) int64 {
 	n := grid(w, h, 336, 16)
 	if n > 1 {
