@@ -46,6 +46,7 @@ type Call struct {
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
+	flurry     uint64        // in which it left: see doubt.stir
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
@@ -289,7 +290,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
 	c.number = c.path.budget.attempts.Add(1)
 	c.open.Sent()
-	c.sums = c.scope.doubt.sending(&c.price)
+	c.sums, c.flurry = c.scope.doubt.sending(now, &c.price)
 	c.arrival = c.arrives()
 	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
 	return c.open
@@ -297,7 +298,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 
 // Stay takes back what Leave noted, for an attempt that did not leave after all.
 func (c *Call) Stay() {
-	c.scope.doubt.refused(&c.price)
+	c.scope.doubt.refused(c.sent, &c.price)
 	c.becomes(c.sent, limit.Cost{})
 }
 
@@ -334,7 +335,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		r := i.Requests.Remaining
 		c.noRequests = r.OK && r.N <= 0
 		own, uncharged = limit.Cost{}, c.back(Refused)
-		s.doubt.refused(&c.price)
+		s.doubt.refused(now, &c.price)
 		c.path.use(now, minus(limit.Cost{}, c.cost))
 		c.becomes(now, limit.Cost{})
 	} else {
@@ -375,7 +376,7 @@ func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
-	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, flurry: c.flurry, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted {
 		s.note(noteCharge, strconv.Itoa(int(seen)+1))
 	}
@@ -513,9 +514,9 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		price = &p
 	}
 	input, output := price.actual(r, &price.rule)
+	s.doubt.ended(now, &c.price, r) // before those leave who wait for what comes back
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
-	s.doubt.ended(&c.price, r)
 	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
 	wrong := minus(charged, c.arrival)
 	c.arrival = charged

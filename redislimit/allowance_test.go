@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tripmeter/tripmeter/budget"
@@ -43,24 +42,6 @@ func team(rolling bool) func(string) (limit.ScopeOptions, []limit.Limit) {
 
 func spend(n int64) limit.Ask {
 	return limit.Ask{Cost: tokens(1), Tenant: "team", Spend: limit.Spend{Tokens: n}}
-}
-
-// bubble runs f in fake time with that many processes.
-func bubble(t *testing.T, n int, o redislimit.Options, f func(t *testing.T, server *redistest.Server, m []*redislimit.Limiter, lines []*wire)) {
-	t.Helper()
-	server := redistest.Start(t)
-	synctest.Test(t, func(t *testing.T) {
-		var m []*redislimit.Limiter
-		var lines []*wire
-		for range n {
-			w := &wire{Runner: redislimit.FakeTime(t, server.Addr)}
-			o := o
-			o.Runner = w
-			lines = append(lines, w)
-			m = append(m, open(t, o))
-		}
-		f(t, server, m, lines)
-	})
 }
 
 // A call that waits holds nothing of a month, of any process. If the month is used up

@@ -351,7 +351,7 @@ func (l *Limiter) remind() {
 	for _, s := range l.scopes {
 		if p := s.spends; p.at > 0 {
 			l.controls = append(l.controls, &control{kind: ctlSpent, scope: s, nums: []int64{
-				p.day.Tokens, p.day.Money, p.month.Tokens, p.month.Money, p.at,
+				p.day.Tokens, p.day.Money, p.month.Tokens, p.month.Money, p.at, l.gen,
 			}})
 		}
 	}

@@ -7,7 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/tripmeter/tripmeter/redislimit"
+	"github.com/tripmeter/tripmeter/redislimit/internal/redistest"
 )
 
 // tolerated is how late timers are on a machine at rest, at most.
@@ -68,6 +72,36 @@ func bar(t testing.TB, least float64) float64 {
 		return 0.8 * least
 	}
 	return least
+}
+
+// inFakeTime runs f with that many processes over one server, in fake time.
+func inFakeTime(t *testing.T, n int, o redislimit.Options, f func(t *testing.T, m []*redislimit.Limiter)) {
+	t.Helper()
+	server := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		store := redislimit.NewFakeStore(server.Addr)
+		f(t, members(t, n, func() redislimit.Runner { return store.Client(t) }, o))
+	})
+}
+
+// bubble is inFakeTime for tests that cut lines to the server. No process hears of its
+// turns there.
+func bubble(t *testing.T, n int, o redislimit.Options, f func(t *testing.T, server *redistest.Server, m []*redislimit.Limiter, lines []*wire)) {
+	t.Helper()
+	server := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		var m []*redislimit.Limiter
+		var lines []*wire
+		store := redislimit.NewFakeStore(server.Addr)
+		for range n {
+			w := &wire{Runner: store.Client(t)}
+			o := o
+			o.Runner = w
+			lines = append(lines, w)
+			m = append(m, open(t, o))
+		}
+		f(t, server, m, lines)
+	})
 }
 
 // An attempt keeps its faults for onTime.

@@ -201,7 +201,8 @@ func (c *call) encodeAsks() {
 	w.num(int64(len(c.asks)))
 	for _, x := range c.asks {
 		w.num(int64(x.path.at))
-		w.num(x.mode)
+		likely, spends := x.likely != x.cost, x.spend != limit.Spend{}
+		w.num(x.mode + 4*bit(likely) + 8*bit(spends))
 		w.num(x.id)
 		if x.deadline.IsZero() {
 			w.num(-1)
@@ -209,8 +210,12 @@ func (c *call) encodeAsks() {
 			w.num(max(0, int64(time.Until(x.deadline)/time.Microsecond)))
 		}
 		w.cost(x.cost)
-		w.cost(x.likely)
-		w.spend(x.spend)
+		if spends {
+			w.spend(x.spend)
+		}
+		if likely {
+			w.cost(x.likely)
+		}
 	}
 }
 

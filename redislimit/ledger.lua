@@ -863,7 +863,7 @@ local scopes, changed, order = {}, {}, {}
 local dirty = {} -- scopes whose lines are to be looked at
 local holds = {} -- process -> scope -> places, as changed by this call
 local live, posts, notices = {[pid] = true}, {}, {}
-local root, rest
+local root, rest, settings
 local M -- what rest made
 
 local function touch(s)
@@ -877,10 +877,11 @@ end
 
 -- What limit.Allowances are, number for number, by the store's calendar. A scope has
 -- them in SPENDS, packed while nothing is spent: what may be spent (0 is any amount),
--- whether the periods roll, the epoch since which it counts, a day and a month.
+-- whether the periods roll, the epoch since which it counts, a day and a month, and what
+-- members knew of a state that was lost.
 -- Sums end at 2^52, and so does what may be spent.
-local DAYTOKENS, DAYMONEY, MONTHTOKENS, MONTHMONEY, ROLLING, SINCE, DAYS, MONTHS =
-  1, 2, 3, 4, 5, 6, 7, 8
+local DAYTOKENS, DAYMONEY, MONTHTOKENS, MONTHMONEY, ROLLING, SINCE, DAYS, MONTHS, KNOWN =
+  1, 2, 3, 4, 5, 6, 7, 8, 9
 -- A period: its last part, from an instant until another, 0 for none, and what was spent
 -- in it. The older parts of a rolling one lie in a key of their own, three numbers
 -- each. Here are their sums, and the instant at which the first ends, 0 for none.
@@ -1078,7 +1079,7 @@ local function pay()
     if most[5] == 0 and not a then return end
     root[EPOCH] = root[EPOCH] + 1
     if not a then
-      a = {0, 0, 0, 0, most[5] - 1, root[EPOCH], {0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0}}
+      a = {0, 0, 0, 0, most[5] - 1, root[EPOCH], {0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0}, {{0, 0, 0}, {0, 0, 0}}}
       s[SPENDS], paying = a, true
     end
     for k = 1, 4 do a[k] = most[k] end
@@ -1117,17 +1118,22 @@ local function pay()
     return {dt, dm, mt, mm}
   end
 
-  -- What a member knew at an instant, of a state that was lost, is spent at least.
+  -- What a member knew at an instant of a state that was lost. Of what members knew the
+  -- largest counts, and what was spent in this state comes on top.
   P.known = function(s, least, at)
     local a = warmed(s)
     if not a then return end
-    local used = P.used(s)
     for which = DAYS, MONTHS do
-      local k = (which - DAYS) * 2
-      local from = part(a, which)
-      if a[ROLLING] == 1 then from = now - window(which) end
-      if at < from then least[k + 1], least[k + 2] = 0, 0 end -- of a period that is over
-      charge(s, a, which, max(0, least[k + 1] - used[k + 1]), max(0, least[k + 2] - used[k + 2]))
+      local from, k = part(a, which), which - DAYS
+      if a[ROLLING] == 1 then from = 0 end
+      local was = a[KNOWN][k + 1]
+      if was[1] ~= from then was = {from, 0, 0} end
+      if at >= (a[ROLLING] == 1 and now - window(which) or from) then
+        local tokens, money = max(was[2], least[2 * k + 1]), max(was[3], least[2 * k + 2])
+        charge(s, a, which, tokens - was[2], money - was[3])
+        was[2], was[3] = tokens, money
+      end
+      a[KNOWN][k + 1] = was
     end
     touch(s)
   end
@@ -1151,8 +1157,14 @@ local function pay()
   return P
 end
 
+local kept = {} -- scope -> its packed gate, where nobody waited for it
+
 local function warm(s) -- unpack what is cold in a scope
-  if type(s[GATE]) == 'string' then s[GATE] = unpack_(s[GATE]) end
+  if type(s[GATE]) == 'string' then
+    kept[s] = s[GATE]
+    s[GATE] = unpack_(s[GATE])
+    if s[GATE][Q] > 0 then kept[s] = nil end
+  end
   local g = s[GATE]
   for k = 0, #s[LIMITS] do
     local l = k == 0 and g or s[LIMITS][k]
@@ -1182,9 +1194,9 @@ local function open(name, raw)
     paying = paying or s[SPENDS] ~= ''
     if M then warm(s) end
     if s[TAUGHT] ~= root[LEARN] then
-      rest()
+      settings()
       warm(s)
-      M.teach(s)
+      settings().teach(s)
     end
   end
   scopes[name] = s
@@ -1270,138 +1282,9 @@ rest = function()
 
   local function say(x) out[#out + 1] = x end
 
-  local function spend(u, r, n, span, w)
-    local q, s = muldiv(n, span, w)
-    r = r - s
-    if r < 0 then return u - q - 1, r + w end
-    return u - q, r
-  end
-
-  local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
-
-  local function lower(l, u, r)
-    if not less(u, r, l[U], l[R]) then return false end
-    put(l, u, r)
-    return true
-  end
-
-  -- What the level would be had nothing set it back.
-  local function real(l)
-    local u, r = l[U], l[R]
-    if now < l[HELD] then
-      u, r = u + l[TU], r + l[TR]
-      if r >= l[W] then u, r = u + 1, r - l[W] end
-      if u >= l[BURST] then u, r = l[BURST], 0 end
-    end
-    return u, r
-  end
-
-  local function took(l, u, r) -- how far u, r is above the level
-    u, r = u - l[U], r - l[R]
-    if r < 0 then u, r = u - 1, r + l[W] end
-    l[TU], l[TR] = u, r
-  end
-
-  -- Lower l so that `units` are there after span, and nothing beyond.
-  local function setBack(l, units, span)
-    local ru, rr = real(l)
-    local u, r = spend(units, 0, l[N], span, l[W])
-    if not lower(l, u, r) then return false end
-    l[HELD] = now + span
-    took(l, ru, rr)
-    return true
-  end
-
-  -- A changed rate: the units stay, the remainder is rounded down to the new grain,
-  -- and what a pause or a drain wants there to be at its end is there at the new rate.
-  local function change(l, n, w, burst, largest)
-    local left = max(0, l[HELD] - now)
-    local ru, rr = real(l)
-    local tu, tr = earn(l[U], l[R], l[N], left, l[W])
-    local old = l[W]
-    local was = l[MORE] and more().before(l)
-    rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
-    local r = muldiv(l[R], w, old)
-    l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
-    put(l, l[U], r)
-    if l[MORE] then more().after(l, was, old) end
-    if left == 0 then return end
-    tu, tr = spend(tu, tr, n, left, w)
-    local u = l[U]
-    r = l[R]
-    if u < 0 then u, r = 0, 0 end
-    if less(tu, tr, u, r) then u, r = tu, tr end
-    if less(ru, rr, u, r) then u, r = ru, rr end
-    put(l, u, r)
-    took(l, ru, rr)
-  end
-
-  local function newLine(name, d, born)
-    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, false, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
-  end
-
-  local function create(name)
-    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
-      newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, '', ''}
-    scopes[name] = s
-    touch(s)
-    return s
-  end
-
   local function find(s, name)
     for k, l in ipairs(s[LIMITS]) do
       if l[NAME] == name then return l, k end
-    end
-  end
-
-  -- d is unit, N, W, burst, largest, the last two as set, 1 if it starts empty, and
-  -- the rest, packed.
-  -- An N of zero removes the limit, which is returned.
-  local function setLimit(s, name, d)
-    local l, k = find(s, name)
-    touch(s)
-    dirty[s] = true
-    if d[2] == 0 then
-      if l then more().drop(l); table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
-      return l
-    end
-    if not l then
-      root[EPOCH] = root[EPOCH] + 1
-      l = newLine(name, d, root[EPOCH])
-      if d[8] == 1 then l[U] = 0 end
-      if d[9] ~= '' then more().obey(s, l, d[9]) end
-      table.insert(s[LIMITS], l)
-      return nil, l
-    end
-    root[EPOCH] = root[EPOCH] + 1
-    change(l, d[2], d[3], d[4], d[5])
-    l[RB], l[RL] = d[6], d[7]
-    if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
-    if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
-    return nil, l
-  end
-
-  local function readLimit()
-    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
-  end
-
-  local function configure(s, name, d)
-    local gone, l = setLimit(s, name, d)
-    if l then l[CONF] = d end
-    return gone
-  end
-
-  -- The definition of a scope as the process would make it.
-  local function readDef(apply)
-    local d, most = {nx(), nx(), nx()}, {nx(), nx(), nx(), nx(), nx()}
-    local n = nx()
-    for _ = 1, n do
-      local name, limit = nx(), readLimit()
-      if apply then configure(apply, name, limit) end
-    end
-    if apply then
-      apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3]
-      pay().allow(apply, most)
     end
   end
 
@@ -1409,68 +1292,6 @@ rest = function()
   local function opens(s)
     if s[PROBEAFTER] > 0 then return min(s[PROBEAT], s[PAUSED]) end
     return s[PAUSED]
-  end
-
-  local function pauseScope(s, span, probe, by, why, keep)
-    if span <= 0 and probe <= 0 then return end
-    if span <= 0 then span = P52 - now end
-    local at = now + span -- until then nobody goes at all
-    if probe > 0 and probe < span then at = now + probe else probe = 0 end
-    if now < s[PAUSED] and now + span <= s[PAUSED] then
-      if s[PROBEAFTER] == 0 then return end
-      at = max(at, s[PROBEAT]) -- a new pause renews the wait for a probe
-      s[PROBEAT], s[PROBER] = at, ''
-    else
-      if now < s[PAUSED] then at = max(at, opens(s)) end
-      s[PAUSED], s[BY], s[WHY] = now + span, by, why
-      s[PROBEAFTER], s[PROBEAT], s[PROBER] = probe, probe > 0 and at or 0, ''
-    end
-    for _, l in ipairs(s[LIMITS]) do
-      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, at - now) end
-    end
-    touch(s)
-    dirty[s] = true
-  end
-
-  -- A pause that ends before its time: limits start from nothing now, not then. So
-  -- they do after a probe.
-  local function resume(s)
-    local probed = now < s[PAUSED] and s[PROBEAFTER] > 0 and s[PROBEAT] <= now
-    s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
-    touch(s)
-    dirty[s] = true
-    if s[PAUSED] <= now then return end
-    s[PAUSED] = now
-    for _, l in ipairs(s[LIMITS]) do
-      local first = l[UNIT] == 0 and 1 or 0
-      if l[W] <= MINUTE and now < l[HELD] then
-        local u, r = real(l)
-        if less(first, 0, u, r) then u, r = first, 0 end
-        put(l, u, r)
-        l[HELD] = now
-      elseif l[W] <= MINUTE and probed then
-        setBack(l, first, 0)
-      end
-    end
-  end
-
-  -- After a gap in the state nothing is known, so the level is at most what was
-  -- earned since the learning period ended.
-  local function teach(s)
-    if s[TAUGHT] == root[LEARN] then return end
-    s[TAUGHT] = root[LEARN]
-    for _, l in ipairs(s[LIMITS]) do
-      if l[W] <= MINUTE then
-        local first = l[UNIT] == 0 and 1 or 0
-        if now < root[LEARN] then
-          setBack(l, first, root[LEARN] - now)
-        else
-          lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
-        end
-        if l[MORE] then more().unlearn(l, min(now, root[LEARN]), root[BLIND]) end
-      end
-    end
-    touch(s)
   end
 
   local lanes = {}
@@ -1513,8 +1334,8 @@ rest = function()
         end
       end
       if #list > 0 then
-        call('HSET', pre .. 'f:' .. key, unpack(list))
-        call('PEXPIRE', pre .. 'f:' .. key, LINE)
+        -- It may be new if all of it is.
+        if call('HSET', pre .. 'f:' .. key, unpack(list)) * 2 == #list then call('PEXPIRE', pre .. 'f:' .. key, LINE) end
       end
     end
   end
@@ -1636,6 +1457,8 @@ rest = function()
     return amount(cost, l[UNIT]) / path.weight
   end
 
+  local heads = {} -- line -> the tag of its head, which waits for its turn
+
   -- Put the lane of path into the line of l: at the present virtual time, or where
   -- its tenant's last share ended.
   local function enter(path, s, l)
@@ -1648,7 +1471,8 @@ rest = function()
       if l[Q] == 1 or l[LOW] == 1 or l[Q] - l[LOW] == 1 then call('PEXPIRE', key, LINE) end
     end
     touch(s)
-    dirty[s] = true
+    -- Behind a head that this call has looked at, nothing changes for it.
+    if not heads[l] or tag <= heads[l] then dirty[s] = true end
   end
 
   local function depart(path, s, l)
@@ -1709,6 +1533,7 @@ rest = function()
   end
 
   local function schedule(s, l)
+    heads[l] = nil
     while l[Q] > 0 do
       if steps <= 0 then
         call('ZADD', pre .. 'd', now, lineKey(s, l))
@@ -1745,6 +1570,7 @@ rest = function()
           end
         elseif lack == l then
           due(s, l, w[1], cost, path)
+          if l[LOW] == 0 and l[Q] > 0 then heads[l] = tag end
           return
         elseif lack then
           depart(path, s, l)
@@ -1787,7 +1613,8 @@ rest = function()
     end
   end
 
-  -- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks.
+  -- Modes: 0 now or never, 1 waits, 2 waits at the head of its lane, 3 only asks. As they
+  -- are sent, with 4 if what is likely follows, and with 8 if what is spent does.
   local function refuse(code, path, cost, l, s, d)
     say(code)
     say(s and s[SNAME] or '')
@@ -1875,18 +1702,8 @@ rest = function()
       end
     end
   end
-  M.setBack = setBack
-  M.lower = lower
-  M.change = change
-  M.pauseScope = pauseScope
-  M.resume = resume
-  M.create = create
   M.find = find
-  M.setLimit = setLimit
-  M.configure = configure
-  M.readLimit = readLimit
-  M.readDef = readDef
-  M.teach = teach
+  M.opens = opens
   M.laneOf = laneOf
   M.retag = retag
   M.alive = alive
@@ -1896,7 +1713,6 @@ rest = function()
   M.count = count
   M.schedule = schedule
   M.scheduleAll = scheduleAll
-  M.took = took
   M.grant = grant
   M.ask = ask
   M.writeEnds = writeEnds
@@ -1904,12 +1720,225 @@ rest = function()
   return M
 end
 
+---------------------------------------------------------------- settings
+
+-- What changes scopes and limits: most calls change none.
+local C -- what settings made
+settings = function()
+  if C then return C end
+  rest()
+  C = {}
+  local function spend(u, r, n, span, w)
+    local q, s = muldiv(n, span, w)
+    r = r - s
+    if r < 0 then return u - q - 1, r + w end
+    return u - q, r
+  end
+
+  local function less(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
+
+  local function lower(l, u, r)
+    if not less(u, r, l[U], l[R]) then return false end
+    put(l, u, r)
+    return true
+  end
+
+  -- What the level would be had nothing set it back.
+  local function real(l)
+    local u, r = l[U], l[R]
+    if now < l[HELD] then
+      u, r = u + l[TU], r + l[TR]
+      if r >= l[W] then u, r = u + 1, r - l[W] end
+      if u >= l[BURST] then u, r = l[BURST], 0 end
+    end
+    return u, r
+  end
+
+  local function took(l, u, r) -- how far u, r is above the level
+    u, r = u - l[U], r - l[R]
+    if r < 0 then u, r = u - 1, r + l[W] end
+    l[TU], l[TR] = u, r
+  end
+
+  -- Lower l so that `units` are there after span, and nothing beyond.
+  local function setBack(l, units, span)
+    local ru, rr = real(l)
+    local u, r = spend(units, 0, l[N], span, l[W])
+    if not lower(l, u, r) then return false end
+    l[HELD] = now + span
+    took(l, ru, rr)
+    return true
+  end
+
+  -- A changed rate: the units stay, the remainder is rounded down to the new grain,
+  -- and what a pause or a drain wants there to be at its end is there at the new rate.
+  local function change(l, n, w, burst, largest)
+    local left = max(0, l[HELD] - now)
+    local ru, rr = real(l)
+    local tu, tr = earn(l[U], l[R], l[N], left, l[W])
+    local old = l[W]
+    local was = l[MORE] and more().before(l)
+    rr, tr = muldiv(rr, w, old), muldiv(tr, w, old)
+    local r = muldiv(l[R], w, old)
+    l[N], l[W], l[BURST], l[LARGEST] = n, w, burst, largest
+    put(l, l[U], r)
+    if l[MORE] then more().after(l, was, old) end
+    if left == 0 then return end
+    tu, tr = spend(tu, tr, n, left, w)
+    local u = l[U]
+    r = l[R]
+    if u < 0 then u, r = 0, 0 end
+    if less(tu, tr, u, r) then u, r = tu, tr end
+    if less(ru, rr, u, r) then u, r = ru, rr end
+    put(l, u, r)
+    took(l, ru, rr)
+  end
+
+  local function newLine(name, d, born)
+    return {name, d[1], d[2], d[3], d[4], d[5], d[4], 0, now, born, 0, true, false, d[6], d[7], 0, 0, 0, 0, 0, 0, '', false}
+  end
+
+  local function create(name)
+    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
+      newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, '', ''}
+    scopes[name] = s
+    touch(s)
+    return s
+  end
+
+  -- d is unit, N, W, burst, largest, the last two as set, 1 if it starts empty, and
+  -- the rest, packed.
+  -- An N of zero removes the limit, which is returned.
+  local function setLimit(s, name, d)
+    local l, k = M.find(s, name)
+    touch(s)
+    dirty[s] = true
+    if d[2] == 0 then
+      if l then more().drop(l); table.remove(s[LIMITS], k); root[EPOCH] = root[EPOCH] + 1 end
+      return l
+    end
+    if not l then
+      root[EPOCH] = root[EPOCH] + 1
+      l = newLine(name, d, root[EPOCH])
+      if d[8] == 1 then l[U] = 0 end
+      if d[9] ~= '' then more().obey(s, l, d[9]) end
+      table.insert(s[LIMITS], l)
+      return nil, l
+    end
+    root[EPOCH] = root[EPOCH] + 1
+    change(l, d[2], d[3], d[4], d[5])
+    l[RB], l[RL] = d[6], d[7]
+    if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
+    if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
+    return nil, l
+  end
+
+  local function readLimit()
+    return {nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx(), nx()}
+  end
+
+  local function configure(s, name, d)
+    local gone, l = setLimit(s, name, d)
+    if l then l[CONF] = d end
+    return gone
+  end
+
+  -- The definition of a scope as the process would make it.
+  local function readDef(apply)
+    local d, most = {nx(), nx(), nx()}, {nx(), nx(), nx(), nx(), nx()}
+    local n = nx()
+    for _ = 1, n do
+      local name, limit = nx(), readLimit()
+      if apply then configure(apply, name, limit) end
+    end
+    if apply then
+      apply[MAXOPEN], apply[MAXQ], apply[WEIGHT] = d[1], d[2], d[3]
+      pay().allow(apply, most)
+    end
+  end
+
+  local function pauseScope(s, span, probe, by, why, keep)
+    if span <= 0 and probe <= 0 then return end
+    if span <= 0 then span = P52 - now end
+    local at = now + span -- until then nobody goes at all
+    if probe > 0 and probe < span then at = now + probe else probe = 0 end
+    if now < s[PAUSED] and now + span <= s[PAUSED] then
+      if s[PROBEAFTER] == 0 then return end
+      at = max(at, s[PROBEAT]) -- a new pause renews the wait for a probe
+      s[PROBEAT], s[PROBER] = at, ''
+    else
+      if now < s[PAUSED] then at = max(at, M.opens(s)) end
+      s[PAUSED], s[BY], s[WHY] = now + span, by, why
+      s[PROBEAFTER], s[PROBEAT], s[PROBER] = probe, probe > 0 and at or 0, ''
+    end
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE and keep == 0 then setBack(l, l[UNIT] == 0 and 1 or 0, at - now) end
+    end
+    touch(s)
+    dirty[s] = true
+  end
+
+  -- A pause that ends before its time: limits start from nothing now, not then. So
+  -- they do after a probe.
+  local function resume(s)
+    local probed = now < s[PAUSED] and s[PROBEAFTER] > 0 and s[PROBEAT] <= now
+    s[PROBEAFTER], s[PROBEAT], s[PROBER] = 0, 0, ''
+    touch(s)
+    dirty[s] = true
+    if s[PAUSED] <= now then return end
+    s[PAUSED] = now
+    for _, l in ipairs(s[LIMITS]) do
+      local first = l[UNIT] == 0 and 1 or 0
+      if l[W] <= MINUTE and now < l[HELD] then
+        local u, r = real(l)
+        if less(first, 0, u, r) then u, r = first, 0 end
+        put(l, u, r)
+        l[HELD] = now
+      elseif l[W] <= MINUTE and probed then
+        setBack(l, first, 0)
+      end
+    end
+  end
+
+  -- After a gap in the state nothing is known, so the level is at most what was
+  -- earned since the learning period ended.
+  local function teach(s)
+    if s[TAUGHT] == root[LEARN] then return end
+    s[TAUGHT] = root[LEARN]
+    for _, l in ipairs(s[LIMITS]) do
+      if l[W] <= MINUTE then
+        local first = l[UNIT] == 0 and 1 or 0
+        if now < root[LEARN] then
+          setBack(l, first, root[LEARN] - now)
+        else
+          lower(l, earn(first, 0, l[N], now - root[LEARN], l[W]))
+        end
+        if l[MORE] then more().unlearn(l, min(now, root[LEARN]), root[BLIND]) end
+      end
+    end
+    touch(s)
+  end
+
+  C.setBack = setBack
+  C.lower = lower
+  C.pauseScope = pauseScope
+  C.resume = resume
+  C.create = create
+  C.setLimit = setLimit
+  C.configure = configure
+  C.readLimit = readLimit
+  C.readDef = readDef
+  C.teach = teach
+  C.took = took
+  return C
+end
+
 ---------------------------------------------------------------- the root
 
 local fresh = not raw[2]
 if fresh then
   if hello == 0 then return pack({'unknown'}) end
-  root = rest().create('')
+  root = settings().create('')
   root[REV], root[GEN], root[SEQ], root[EPOCH], root[LAST], root[SWEEP], root[LEARN], root[CONFIG], root[OFFSET], root[MEMBERS], root[BLIND] =
     0, now, 0, 0, now, now + ttl, 0, '', 0, 0, -1
   call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
@@ -1942,7 +1971,7 @@ if gap or apart then
   if sameState then root[REV] = max(root[REV], seen) + 1000000 end
   root[LEARN] = now + learnFor
   root[SWEEP] = now + ttl + learnFor
-  rest().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state', 0)
+  settings().pauseScope(root, learnFor, 0, 'store', 'learning after a gap in the state', 0)
 end
 root[REV] = root[REV] + 1
 root[LAST] = now
@@ -1958,15 +1987,15 @@ if next(defs) then
       local s = scopes[names[k]]
       local apply = nil
       if not s then
-        apply = rest().create(names[k])
+        apply = settings().create(names[k])
       elseif k == 1 and hello == 1 and root[CONFIG] ~= config then
         apply = s
       end
       if k == 1 and hello == 1 then root[CONFIG] = config end
       if apply then
         pos = defs[k]
-        rest().readDef(apply)
-        if k > 1 then rest().teach(apply) end
+        settings().readDef(apply)
+        if k > 1 then settings().teach(apply) end
       end
     end
   end
@@ -1974,7 +2003,7 @@ if next(defs) then
 end
 if gap then
   root[TAUGHT] = 0
-  rest().teach(root)
+  settings().teach(root)
 end
 
 local paths = {}
@@ -1999,6 +2028,7 @@ if hello == 1 or now - p[3] > ttl / 8 then
   call('ZADD', pre .. 'm', now, pid)
   call('PEXPIRE', pre .. 'm', KEEP)
   call('PEXPIRE', pre .. 'h:' .. pid, KEEP)
+  call('PEXPIRE', pre .. 'i:' .. pid, KEEP)
   p[3] = now
   if hello == 1 then root[MEMBERS] = call('ZCARD', pre .. 'm') end
 end
@@ -2092,21 +2122,19 @@ end
 ---------------------------------------------------------------- what changed
 
 local changes = nx()
-if changes > 0 then
-  rest()
-end
+if changes > 0 then settings() end
 for _ = 1, changes do
   local kind, name = nx(), names[nx()]
   local s = get(name)
   if kind == 1 then -- pause
     local span, probe, keep, by, why = nx(), nx(), nx(), nx(), nx()
-    M.pauseScope(s or M.create(name), span, probe, by, why, keep)
+    C.pauseScope(s or C.create(name), span, probe, by, why, keep)
   elseif kind == 2 then -- resume
-    if s then M.resume(s) end
+    if s then C.resume(s) end
   elseif kind == 3 then -- drain
     local limit, keep, span = nx(), nx(), nx()
     local l = s and M.find(s, limit)
-    local fell = l and M.setBack(l, keep, span)
+    local fell = l and C.setBack(l, keep, span)
     if l and l[MORE] then
       fell = more().refused(l, keep, span) or fell
       touch(s)
@@ -2140,14 +2168,14 @@ for _ = 1, changes do
       end
       local u, r = earn(remaining - margin - charged + returned, 0, l[N], now - at, l[W])
       if late and u < remaining - margin then u, r = remaining - margin, 0 end
-      fell = M.lower(l, u, r)
+      fell = C.lower(l, u, r)
       if fell then
         l[TU], l[TR] = 0, 0
         touch(s)
         dirty[s] = true
       elseif now < l[HELD] then -- what was taken below it
         local tu, tr = l[TU], l[TR]
-        M.took(l, u, r)
+        C.took(l, u, r)
         if (tu < l[TU] or tu == l[TU] and tr < l[TR]) then l[TU], l[TR] = tu, tr end
         touch(s)
       end
@@ -2162,17 +2190,17 @@ for _ = 1, changes do
     end
     out[#out + 1] = fell and 1 or 0
   elseif kind == 5 or kind == 8 then -- a limit, configured or only in force
-    local limit, d = nx(), M.readLimit()
-    s = s or M.create(name)
+    local limit, d = nx(), C.readLimit()
+    s = s or C.create(name)
     local gone
     if kind == 5 then
-      gone = M.configure(s, limit, d)
+      gone = C.configure(s, limit, d)
     else
       local l = M.find(s, limit)
       local conf = l and l[CONF] or false
       if d[2] == 0 and conf then d = conf end
       local _, made
-      gone, made = M.setLimit(s, limit, d)
+      gone, made = C.setLimit(s, limit, d)
       if made then made[CONF] = conf end
     end
     if gone and gone[Q] > 0 then -- nobody waits for a limit that is no more
@@ -2185,7 +2213,7 @@ for _ = 1, changes do
     end
   elseif kind == 6 then -- a scope's options
     local open, queue, weight = nx(), nx(), nx()
-    s = s or M.create(name)
+    s = s or C.create(name)
     s[MAXOPEN], s[MAXQ], s[WEIGHT] = open, queue, weight
     pay().allow(s, {nx(), nx(), nx(), nx(), nx()})
     touch(s)
@@ -2196,7 +2224,7 @@ for _ = 1, changes do
     for _, s in ipairs(path.s) do
       if s[PROBER] == id then
         s[PROBER] = ''
-        if how == 1 then M.resume(s) end
+        if how == 1 then C.resume(s) end
         if how == 2 then s[PROBEAT] = now + s[PROBEAFTER] end
         touch(s)
         dirty[s] = true
@@ -2223,12 +2251,12 @@ for _ = 1, changes do
       end
     end
   elseif kind == 12 then -- what the member last knew of a scope's allowances
-    local least, at = {nx(), nx(), nx(), nx()}, nx()
-    if s and s[SPENDS] ~= '' then pay().known(s, least, at) end
+    local least, at, of = {nx(), nx(), nx(), nx()}, nx(), nx()
+    if s and of ~= root[GEN] then pay().known(s, least, at) end
   elseif kind == 7 then -- what the member last knew of a long window
     local limit, units, at = nx(), nx(), nx()
     local l = s and M.find(s, limit)
-    if l and M.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
+    if l and C.lower(l, earn(units, 0, l[N], max(0, now - at), l[W])) then touch(s) end
     if l and l[MORE] and more().known(l, units) then touch(s) end
   end
 end
@@ -2258,8 +2286,17 @@ local news = false
 local na = nx()
 for k = 1, na do
   local path, mode, id, longest, cr, ci, co = paths[A[pos + 1]], A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
-  local tokens, money = A[pos + 11], A[pos + 12]
-  pos = pos + 12
+  pos = pos + 7
+  -- What it will probably cost, and spend, is sent where it differs.
+  local likely, tokens, money = nil, 0, 0
+  if mode >= 8 then
+    tokens, money = A[pos + 1], A[pos + 2]
+    pos, mode = pos + 2, mode - 8
+  end
+  if mode >= 4 then
+    likely = {A[pos + 1], A[pos + 2], A[pos + 3]}
+    pos, mode = pos + 3, mode - 4
+  end
   local flat, ps = path.flat, path.s
   if not flat then
     flat = {}
@@ -2298,7 +2335,7 @@ for k = 1, na do
   elseif path.lost then
     out[#out + 1] = 7
   else
-    rest().ask(path, mode, id, longest, {cr, ci, co}, {A[pos - 4], A[pos - 3], A[pos - 2]}, tokens, money)
+    rest().ask(path, mode, id, longest, {cr, ci, co}, likely or {cr, ci, co}, tokens, money)
   end
 end
 for _, path in ipairs(paths) do
@@ -2331,8 +2368,7 @@ for who, list in pairs(posts) do
     for _, m in ipairs(list) do mail[#mail + 1] = m end
   else
     for k, m in ipairs(list) do list[k] = pack(m) end
-    call('RPUSH', pre .. 'i:' .. who, unpack(list))
-    call('PEXPIRE', pre .. 'i:' .. who, KEEP)
+    if call('RPUSH', pre .. 'i:' .. who, unpack(list)) == #list then call('PEXPIRE', pre .. 'i:' .. who, KEEP) end
     call('PUBLISH', pre .. 'w:' .. who, '0')
   end
 end
@@ -2465,8 +2501,12 @@ for _, s in ipairs(order) do
   if s[SPENDS] ~= '' then ms = max(ms, pay().close(s)) end
   if M then
     for _, l in ipairs(s[LIMITS]) do cool(l) end
-    cool(s[GATE])
-    s[GATE] = pack(s[GATE])
+    if kept[s] and s[GATE][Q] == 0 then
+      s[GATE] = kept[s]
+    else
+      cool(s[GATE])
+      s[GATE] = pack(s[GATE])
+    end
   end
   call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
 end

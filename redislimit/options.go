@@ -182,6 +182,20 @@ func (o *Options) check() error {
 	case o.Batch < 0 || o.Batch > 256:
 		return fail("Batch", o.Batch, "must be from 0 to 256")
 	}
+	if o.Batch == 0 {
+		o.Batch = 32
+	}
+	if err := o.checkSpans(fail); err != nil {
+		return err
+	}
+	return o.checkLimits(fail)
+}
+
+// A failure makes the error of a field.
+type failure func(field string, value any, problem string) error
+
+// checkSpans puts defaults in.
+func (o *Options) checkSpans(fail failure) error {
 	for _, d := range []struct {
 		name string
 		at   *time.Duration
@@ -200,12 +214,14 @@ func (o *Options) check() error {
 			*d.at = d.def
 		}
 	}
-	if o.Batch == 0 {
-		o.Batch = 32
-	}
 	if o.MemberTTL < 2*o.Timeout {
 		return fail("MemberTTL", o.MemberTTL, fmt.Sprintf("must be at least twice the Timeout, %v", o.Timeout))
 	}
+	return nil
+}
+
+// checkLimits copies the limits, without those that are unset.
+func (o *Options) checkLimits(fail failure) error {
 	names := map[string]bool{}
 	limits := make([]limit.Limit, 0, len(o.Limits))
 	for i, l := range o.Limits {

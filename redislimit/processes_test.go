@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -330,6 +331,46 @@ func theFourProcessesUseWhatOneUses(t testing.TB) {
 		if r := used[name] / used["one process"]; r < bar(t, 0.99) || r > 1.01 {
 			t.Errorf("%s: %.4f of what one process uses", name, r)
 		}
+	}
+}
+
+// The same in fake time, where nothing is late: four processes at three times the load
+// admit all that the rate gives, whichever of them has the load.
+func TestFourProcessesLeaveNothing(t *testing.T) {
+	t.Parallel()
+	const rate, burst, span = 3000, 600, 6
+	for name, callers := range map[string][]int{
+		"one process":         {48},
+		"four, equal":         {12, 12, 12, 12},
+		"four, one has 80 %":  {38, 4, 3, 3},
+		"four, three idle":    {48, 0, 0, 0},
+		"four, one caller in": {45, 1, 1, 1},
+	} {
+		o := redislimit.Options{Limits: tokenLimit(limit.PerSecond(rate), burst, true)}
+		inFakeTime(t, len(callers), o, func(t *testing.T, m []*redislimit.Limiter) {
+			ctx, stop := context.WithTimeout(t.Context(), span*time.Second)
+			defer stop()
+			var used atomic.Int64
+			var all sync.WaitGroup
+			for i, n := range callers {
+				for range n {
+					all.Go(func() {
+						for {
+							r, err := m[i].Admit(ctx, limit.Ask{Cost: tokens(60)})
+							if err != nil {
+								return
+							}
+							used.Add(60)
+							r.Keep()
+						}
+					})
+				}
+			}
+			all.Wait()
+			if u := float64(used.Load()) / (rate * span); u < 0.99 || u > 1 {
+				t.Errorf("%s: %.4f of the rate", name, u)
+			}
+		})
 	}
 }
 

@@ -40,14 +40,13 @@ func TestParallelCallsCannotAllSeeTheSameCredit(t *testing.T) {
 // Report: BerriAI/litellm#24677
 func TestNoWindowRefusesWhatIsBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	onTime(t, theNoWindowRefusesWhatIsBelowTheLimit)
+	o := redislimit.Options{Limits: tokenLimit(limit.Rate{N: 20, Window: 200 * time.Millisecond}, 4, false)}
+	inFakeTime(t, 1, o, theNoWindowRefusesWhatIsBelowTheLimit)
 }
 
-func theNoWindowRefusesWhatIsBelowTheLimit(t testing.TB) {
-	server := redistest.Start(t)
-	l := open(t, redislimit.Options{Runner: viaRueidis(t, server.Addr), Limits: tokenLimit(limit.Rate{N: 20, Window: 200 * time.Millisecond}, 4, false)})
+func theNoWindowRefusesWhatIsBelowTheLimit(t *testing.T, m []*redislimit.Limiter) {
 	for range 60 {
-		r, err := l.TryAdmit(limit.Ask{Cost: tokens(1)})
+		r, err := m[0].TryAdmit(limit.Ask{Cost: tokens(1)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func compareAllowances(t *testing.T, addr string, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := New(Options{Name: fmt.Sprint("allowances", seed), Runner: FakeTime(t, addr), SettleWithin: time.Nanosecond, MemberTTL: 1000 * time.Hour})
+	there, err := New(Options{Name: fmt.Sprint("allowances", seed), Runner: NewFakeStore(addr).Client(t), SettleWithin: time.Nanosecond, MemberTTL: 1000 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -338,15 +338,11 @@ func TestThePolicyWhileTheStoreIsAway(t *testing.T) {
 // is charged when the store is back: nothing is admitted twice in the long run.
 func TestOneProcessCutOffIsChargedForItsShare(t *testing.T) {
 	t.Parallel()
-	onTime(t, theOneProcessCutOffIsChargedForItsShare)
+	o := redislimit.Options{Limits: tokenLimit(limit.PerDay(1000), 1000, false), Timeout: 100 * time.Millisecond}
+	bubble(t, 2, o, theOneProcessCutOffIsChargedForItsShare)
 }
 
-func theOneProcessCutOffIsChargedForItsShare(t testing.TB) {
-	server := redistest.Start(t)
-	runner := viaRueidis(t, server.Addr)
-	lines := []*wire{{Runner: runner}, {Runner: runner}}
-	i := 0
-	m := members(t, 2, func() redislimit.Runner { i++; return lines[i-1] }, redislimit.Options{Limits: tokenLimit(limit.PerDay(1000), 1000, false), Timeout: 100 * time.Millisecond})
+func theOneProcessCutOffIsChargedForItsShare(t *testing.T, _ *redistest.Server, m []*redislimit.Limiter, lines []*wire) {
 	m[0].Snapshot()
 	lines[0].cut.Store(true)
 	eventually(t, 3*time.Second, "it is away", func() bool { return m[0].State().Away })

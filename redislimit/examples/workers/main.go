@@ -142,7 +142,7 @@ func run(c config) (total result, err error) {
 	return total, err
 }
 
-// work sends every n-th line of the file.
+// work sends every n-th line of the file under the budget in the store.
 func work(ctx context.Context, c config) (r result, err error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.Redis}, DisableCache: true})
 	if err != nil {
@@ -168,8 +168,11 @@ func work(ctx context.Context, c config) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	caller := &http.Client{Transport: rt}
+	return sendAll(ctx, c, &http.Client{Transport: rt})
+}
 
+// sendAll sends every n-th line of the file, as many at once as may be under way.
+func sendAll(ctx context.Context, c config, caller *http.Client) (r result, err error) {
 	f, err := os.Open(c.In)
 	if err != nil {
 		return r, err
