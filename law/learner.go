@@ -570,6 +570,15 @@ func (l *Learner) byReset(e Evidence) {
 	for i, from := range [instants]time.Time{e.Answered, e.Mark.at} {
 		l.resets[i].saw(from, e.Reset.D, e.Remaining.N, whole, l.o.Window)
 	}
+	l.likeABucket(e, grain)
+	l.nameEdge(e, whole)
+	if l.resets[0].constant() {
+		l.votes.byReset, l.votes.against = 0, 0
+	}
+}
+
+// likeABucket counts whether the reset is the time a bucket takes to fill.
+func (l *Learner) likeABucket(e Evidence, grain time.Duration) {
 	missing := l.n - e.Remaining.N
 	full := l.toFill(missing)
 	// Rounded down, and what went while the answer was under way.
@@ -600,6 +609,10 @@ func (l *Learner) byReset(e Evidence) {
 	case last.ok && missing > 1 && moved > 2*slack:
 		l.votes.against++
 	}
+}
+
+// nameEdge begins the windows that end where the resets of answers agree, if they do.
+func (l *Learner) nameEdge(e Evidence, whole time.Duration) {
 	named := none
 	for i := range l.resets {
 		if r := &l.resets[i]; r.sure() && (named == none || r.breaks < l.resets[named].breaks) {
@@ -615,9 +628,6 @@ func (l *Learner) byReset(e Evidence) {
 		l.pairs[weightedFromReset], l.pairs[fixedFromReset] = fit{}, fit{}
 		l.epoch++ // marks of before know nothing of them
 		l.last.ok = false
-	}
-	if l.resets[0].constant() {
-		l.votes.byReset, l.votes.against = 0, 0
 	}
 }
 
