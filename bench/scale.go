@@ -75,89 +75,112 @@ func (e *events) Pop() any {
 // that is the rule of redislimit, and all that is modelled of it. Calls queue for
 // the server's one thread.
 func Play(f Fleet, s Store, span time.Duration, seed uint64) Scale {
-	r := rand.New(rand.NewPCG(seed, 7))
-	type proc struct {
-		waiting []time.Duration // arrivals that no call has taken
-		taken   []time.Duration
-		turns   []time.Duration // instants of turns to fetch, with the next call
-		told    []time.Duration
-		busy    bool
-		beat    bool
+	p := play{fleet: f, store: s, r: rand.New(rand.NewPCG(seed, 7)), procs: make([]proc, f.Processes)}
+	for i := range p.procs {
+		p.push(p.next(0), i, arrives)
+		p.push(time.Duration(p.r.Float64()*float64(f.Heartbeat)), i, beats)
 	}
-	procs := make([]proc, f.Processes)
-	var q events
-	push := func(at time.Duration, p, kind int) { heap.Push(&q, event{at, p, kind}) }
-	next := func(at time.Duration) time.Duration {
-		return at + time.Duration(r.ExpFloat64()/f.Rate*float64(f.Processes)*float64(time.Second))
-	}
-	for i := range procs {
-		push(next(0), i, arrives)
-		push(time.Duration(r.Float64()*float64(f.Heartbeat)), i, beats)
-	}
-	var out Scale
-	var free, used time.Duration // when the server's thread is free, and how long it worked
-	var waits []time.Duration
-	asks, calls, bytes := 0, 0, 0.0
-	send := func(at time.Duration, i int) {
-		p := &procs[i]
-		if p.busy || len(p.waiting) == 0 && len(p.turns) == 0 && !p.beat {
-			return
-		}
-		n := min(len(p.waiting), s.Most)
-		p.taken = append(p.taken[:0], p.waiting[:n]...)
-		p.waiting = append(p.waiting[:0], p.waiting[n:]...)
-		p.busy, p.beat = true, false
-		p.told, p.turns = append(p.told[:0], p.turns...), p.turns[:0]
-		all := n + len(p.told)
-		work := s.Call + time.Duration(all)*s.Ask
-		bytes += s.CallBytes + float64(all)*s.AskBytes
-		out.Worst = max(out.Worst, n)
-		start := max(free, at+s.Way/2)
-		free = start + work
-		used += work
-		calls++
-		asks += n
-		push(free+s.Way/2, i, answered)
-	}
-	for q.Len() > 0 {
-		e := heap.Pop(&q).(event)
+	for p.q.Len() > 0 {
+		e := heap.Pop(&p.q).(event)
 		if e.at > span {
 			break
 		}
-		p := &procs[e.proc]
-		switch e.kind {
-		case arrives:
-			p.waiting = append(p.waiting, e.at)
-			push(next(e.at), e.proc, arrives)
-		case beats:
-			p.beat = true
-			push(e.at+f.Heartbeat, e.proc, beats)
-		case turns:
-			p.turns = append(p.turns, e.at)
-		case answered:
-			p.busy = false
-			for _, came := range p.taken {
-				if r.Float64() < f.Waiting { // its turn comes later, at an instant of its own
-					push(e.at+time.Duration(r.ExpFloat64()*float64(time.Second)), e.proc, turns)
-					continue
-				}
-				waits = append(waits, e.at-came)
-			}
-			p.taken = p.taken[:0]
-			for _, turn := range p.told {
-				waits = append(waits, e.at-turn)
-			}
-			p.told = p.told[:0]
-		}
-		send(e.at, e.proc)
+		p.happen(e)
+		p.send(e.at, e.proc)
 	}
 	seconds := span.Seconds()
-	out.Calls, out.Bytes = float64(calls)/seconds, bytes/seconds
-	out.PerCall = float64(asks) / math.Max(1, float64(calls))
-	out.Busy = used.Seconds() / seconds
-	slices.Sort(waits)
-	out.P50, out.P99 = Quantile(waits, 0.5), Quantile(waits, 0.99)
-	return out
+	slices.Sort(p.waits)
+	return Scale{
+		Calls: float64(p.calls) / seconds, Bytes: p.bytes / seconds,
+		PerCall: float64(p.asks) / math.Max(1, float64(p.calls)),
+		Busy:    p.used.Seconds() / seconds,
+		P50:     Quantile(p.waits, 0.5), P99: Quantile(p.waits, 0.99),
+		Worst: p.worst,
+	}
+}
+
+// play is a fleet and its store at an instant.
+type play struct {
+	fleet Fleet
+	store Store
+	r     *rand.Rand
+	procs []proc
+	q     events
+
+	free, used         time.Duration // when the server's thread is free, and how long it worked
+	waits              []time.Duration
+	asks, calls, worst int
+	bytes              float64
+}
+
+// proc is one process.
+type proc struct {
+	waiting []time.Duration // arrivals that no call has taken
+	taken   []time.Duration
+	turns   []time.Duration // instants of turns to fetch, with the next call
+	fetched []time.Duration // of those, with the call under way
+	busy    bool
+	beat    bool
+}
+
+func (p *play) push(at time.Duration, proc, kind int) { heap.Push(&p.q, event{at, proc, kind}) }
+
+// next is when the next caller of a process arrives.
+func (p *play) next(at time.Duration) time.Duration {
+	return at + time.Duration(p.r.ExpFloat64()/p.fleet.Rate*float64(p.fleet.Processes)*float64(time.Second))
+}
+
+// happen takes in an event.
+func (p *play) happen(e event) {
+	x := &p.procs[e.proc]
+	switch e.kind {
+	case arrives:
+		x.waiting = append(x.waiting, e.at)
+		p.push(p.next(e.at), e.proc, arrives)
+	case beats:
+		x.beat = true
+		p.push(e.at+p.fleet.Heartbeat, e.proc, beats)
+	case turns:
+		x.turns = append(x.turns, e.at)
+	case answered:
+		x.busy = false
+		for _, came := range x.taken {
+			if p.r.Float64() < p.fleet.Waiting { // its turn comes later, at an instant of its own
+				p.push(e.at+time.Duration(p.r.ExpFloat64()*float64(time.Second)), e.proc, turns)
+				continue
+			}
+			p.waits = append(p.waits, e.at-came)
+		}
+		x.taken = x.taken[:0]
+		for _, turn := range x.fetched {
+			p.waits = append(p.waits, e.at-turn)
+		}
+		x.fetched = x.fetched[:0]
+	}
+}
+
+// send sends the next call of a process, if none is under way and there is something
+// to ask.
+func (p *play) send(at time.Duration, i int) {
+	x, s := &p.procs[i], &p.store
+	if x.busy || len(x.waiting) == 0 && len(x.turns) == 0 && !x.beat {
+		return
+	}
+	n := min(len(x.waiting), s.Most)
+	x.taken = append(x.taken[:0], x.waiting[:n]...)
+	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
+	x.busy, x.beat = true, false
+	x.fetched, x.turns = append(x.fetched[:0], x.turns...), x.turns[:0]
+	all := n + len(x.fetched)
+	work := s.Call + time.Duration(all)*s.Ask
+	p.bytes += s.CallBytes + float64(all)*s.AskBytes
+	p.worst = max(p.worst, n)
+	start := max(p.free, at+s.Way/2)
+	p.free = start + work
+	p.used += work
+	p.calls++
+	p.asks += n
+	p.push(p.free+s.Way/2, i, answered)
 }
 
 // Crowding is the load of the fullest of so many shards, as a multiple of the mean.

@@ -103,23 +103,13 @@ func (s Situation) Play(p Policy, one bool) ([]Got, int64, error) {
 		}
 		base[host] = b
 	}
-	rts := make([]http.RoundTripper, len(s.Crowds))
-	for i, c := range s.Crowds {
-		if one && i > 0 {
-			rts[i] = rts[0]
-			continue
-		}
-		rt, err := p.New(base, Knows{Limits: c.Limits, Options: s.Boxes[c.Host], Processes: 1})
-		if err != nil {
-			return nil, 0, err
-		}
-		rts[i] = rt
+	clients, err := s.clients(p, base, one)
+	if err != nil {
+		return nil, 0, err
 	}
-	got := make([]Got, len(s.Crowds))
-	waits := make([][]time.Duration, len(s.Crowds))
+	logs := make([]crowdLog, len(s.Crowds))
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer stop()
-	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i, c := range s.Crowds {
 		ctx := ctx
@@ -127,25 +117,7 @@ func (s Situation) Play(p Policy, one bool) ([]Got, int64, error) {
 			ctx = transport.WithTenant(ctx, c.Tenant)
 		}
 		for k := range c.Callers {
-			all.Go(func() {
-				r := rand.New(rand.NewPCG(uint64(i), uint64(k)))
-				for n := 0; ctx.Err() == nil; n++ {
-					words, most := c.Words/2+r.IntN(c.Words), c.Cap/2+r.IntN(c.Cap)
-					asked := time.Now()
-					ok := sendTo(ctx, rts[i], c, words, most, fmt.Sprint(k, " ", n))
-					if mu.Lock(); ok {
-						got[i].Answers++
-						got[i].Tokens += int64(words + most)
-						waits[i] = append(waits[i], time.Since(asked))
-					}
-					mu.Unlock()
-					if pause := max(c.Pause, time.Millisecond); ok {
-						time.Sleep(pause)
-					} else {
-						time.Sleep(max(pause, time.Second)) // many are refused here at once, near the end
-					}
-				}
-			})
+			all.Go(func() { c.play(ctx, clients[i], &logs[i], k, rand.New(rand.NewPCG(uint64(i), uint64(k)))) })
 		}
 	}
 	all.Wait()
@@ -153,11 +125,57 @@ func (s Situation) Play(p Policy, one bool) ([]Got, int64, error) {
 	for _, b := range base {
 		refused += b.Stats().Refused
 	}
-	for i := range got {
-		slices.Sort(waits[i])
-		got[i].P99 = Quantile(waits[i], .99)
+	got := make([]Got, len(s.Crowds))
+	for i := range logs {
+		slices.Sort(logs[i].waits)
+		got[i] = logs[i].got
+		got[i].P99 = Quantile(logs[i].waits, .99)
 	}
 	return got, refused, nil
+}
+
+// clients are those of the crowds: one for all, or one for each.
+func (s Situation) clients(p Policy, base http.RoundTripper, one bool) ([]http.RoundTripper, error) {
+	out := make([]http.RoundTripper, len(s.Crowds))
+	for i, c := range s.Crowds {
+		if one && i > 0 {
+			out[i] = out[0]
+			continue
+		}
+		rt, err := p.New(base, Knows{Limits: c.Limits, Options: s.Boxes[c.Host], Processes: 1})
+		if err != nil {
+			return nil, err
+		}
+		out[i] = rt
+	}
+	return out, nil
+}
+
+// crowdLog is what the callers of a crowd write down.
+type crowdLog struct {
+	mu    sync.Mutex // guards below
+	got   Got
+	waits []time.Duration
+}
+
+// play is caller k: it sends one call after the other until ctx ends.
+func (c Crowd) play(ctx context.Context, rt http.RoundTripper, log *crowdLog, k int, r *rand.Rand) {
+	for n := 0; ctx.Err() == nil; n++ {
+		words, most := c.Words/2+r.IntN(c.Words), c.Cap/2+r.IntN(c.Cap)
+		asked := time.Now()
+		ok := sendTo(ctx, rt, c, words, most, fmt.Sprint(k, " ", n))
+		pause := max(c.Pause, time.Millisecond)
+		if !ok {
+			time.Sleep(max(pause, time.Second)) // many are refused here at once, near the end
+			continue
+		}
+		log.mu.Lock()
+		log.got.Answers++
+		log.got.Tokens += int64(words + most)
+		log.waits = append(log.waits, time.Since(asked))
+		log.mu.Unlock()
+		time.Sleep(pause)
+	}
 }
 
 func sendTo(ctx context.Context, rt http.RoundTripper, c Crowd, words, most int, id string) bool {

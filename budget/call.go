@@ -46,6 +46,7 @@ type Call struct {
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
+	flurry     uint64        // in which it left: see doubt.stir
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
@@ -53,6 +54,8 @@ type Call struct {
 	named      bool          // its header named a wait, and everybody waits for it
 	noRequests bool          // its header left no request
 	busy       bool          // the server failed, or had no capacity
+	fitted     bool          // its price was cut to what a limit admits, and stays so
+	repriced   bool          // Price was asked since the last grant
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -97,10 +100,14 @@ func (c *Call) Between() bool { return !c.holds }
 // Admit waits in line for the first attempt. Errors are those of
 // [limit.Limiter.Admit].
 func (c *Call) Admit(ctx context.Context, now time.Time) error {
-	c.cut(c.path.fit(c.cost, c.price.stated))
+	cost, largest := c.path.fit(c.cost, c.price.stated)
+	c.fitted = cost != c.cost
+	c.cut(cost)
 	c.scope.touch()
 	c.path.account.touch()
-	c.path.ask(now, c.cost)
+	if largest {
+		c.path.ask(now, c.cost)
+	}
 	if c.price.prompt {
 		c.path.begin()
 	}
@@ -111,12 +118,15 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 // others if the scope has refused again and again. Otherwise a call that is always
 // refused would go first after each pause and bring the next pause.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
+	if c.prices() {
+		c.reprice()
+	}
 	return c.admit(ctx, now, !c.blamed().inStreak())
 }
 
 // Forecast is what the call would wait if it came at now, and for what.
 func (c *Call) Forecast(now time.Time) limit.Forecast {
-	c.cost = c.path.fit(c.cost, c.price.stated)
+	c.cost, _ = c.path.fit(c.cost, c.price.stated)
 	c.plan()
 	if b := c.path.budget.beside; b != nil && c.spend != nil {
 		f := b.Forecast(c.asksBeside())
@@ -148,10 +158,41 @@ func (c *Call) For(w Who) { c.who = w }
 
 // asks is what the call asks of the ledger.
 func (c *Call) asks(first bool) limit.Ask {
-	return limit.Ask{
-		Cost: c.cost, Likely: limit.Cost{Requests: c.cost.Requests, Input: c.cost.Input, Output: min(c.price.likely, c.cost.Output)},
+	a := limit.Ask{
+		Cost: c.cost, Likely: c.likely(c.cost, &c.price),
 		Scopes: c.path.names, Tenant: c.who.Tenant, Class: c.who.Class, First: first, Spend: c.spend.asked(),
 	}
+	if c.prices() {
+		a.Pricer = (*pricer)(c)
+	}
+	return a
+}
+
+// likely is what a call of that cost and price will probably cost in the end.
+func (c *Call) likely(cost limit.Cost, p *Price) limit.Cost {
+	return limit.Cost{Requests: cost.Requests, Input: cost.Input, Output: min(p.likely, cost.Output)}
+}
+
+// prices reports whether what answers tell changes the price of the call.
+func (c *Call) prices() bool { return c.price.prompt && !c.fitted }
+
+// reprice prices the call by what answers have taught so far.
+func (c *Call) reprice() {
+	c.scope.prices.again(&c.price)
+	c.cost.Input, c.cost.Output = c.price.input, c.price.output
+}
+
+// A pricer is a Call that waits in line. The ledger holds its lock when it asks: no
+// lock of a scope may be taken here.
+type pricer Call
+
+func (p *pricer) Price() (cost, likely limit.Cost) {
+	c := (*Call)(p)
+	price := c.price
+	c.scope.prices.again(&price)
+	c.repriced = true
+	cost = limit.Cost{Requests: c.cost.Requests, Input: price.input, Output: price.output}
+	return cost, c.likely(cost, &price)
 }
 
 // asksBeside is what the call asks of the limiter beside a foreign ledger.
@@ -219,6 +260,7 @@ func (c *Call) cutGuess(err error) bool {
 		}
 		if cost := cut1(c.cost, c.price.stated, u, e.Capacity); part(u, cost) <= e.Capacity {
 			c.cut(cost)
+			c.fitted = true
 			return true
 		}
 	}
@@ -233,6 +275,11 @@ func (c *Call) cut(cost limit.Cost) {
 }
 
 func (c *Call) take(r limit.Reservation) {
+	if c.repriced { // while it waited
+		c.repriced = false
+		c.reprice()
+		c.cut(r.Cost())
+	}
 	c.holds, c.open = true, r
 	c.charged = plus(c.charged, c.cost)
 }
@@ -242,17 +289,16 @@ func (c *Call) take(r limit.Reservation) {
 func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
 	c.number = c.path.budget.attempts.Add(1)
-	c.arrival = limit.Cost{}
 	c.open.Sent()
-	c.sums = c.scope.doubt.sending(&c.price)
-	c.path.use(now, c.cost)
-	c.arrive(now, c.arrives())
+	c.sums, c.flurry = c.scope.doubt.sending(now, &c.price)
+	c.arrival = c.arrives()
+	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
 	return c.open
 }
 
 // Stay takes back what Leave noted, for an attempt that did not leave after all.
 func (c *Call) Stay() {
-	c.scope.doubt.refused(&c.price)
+	c.scope.doubt.refused(c.sent, &c.price)
 	c.becomes(c.sent, limit.Cost{})
 }
 
@@ -289,7 +335,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		r := i.Requests.Remaining
 		c.noRequests = r.OK && r.N <= 0
 		own, uncharged = limit.Cost{}, c.back(Refused)
-		s.doubt.refused(&c.price)
+		s.doubt.refused(now, &c.price)
 		c.path.use(now, minus(limit.Cost{}, c.cost))
 		c.becomes(now, limit.Cost{})
 	} else {
@@ -330,7 +376,7 @@ func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
-	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, flurry: c.flurry, own: c.price.arrival(), set: true}, r.limit.Rate, current)
 	if doubted {
 		s.note(noteCharge, strconv.Itoa(int(seen)+1))
 	}
@@ -461,7 +507,6 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	if c.Between() {
 		return
 	}
-	c.path.cleared(c.sent)
 	s := c.scope
 	price := &c.price
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
@@ -469,19 +514,19 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		price = &p
 	}
 	input, output := price.actual(r, &price.rule)
+	s.doubt.ended(now, &c.price, r) // before those leave who wait for what comes back
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
-	for _, ch := range c.path.silence(now, c.sent) {
-		c.watch.LimitChanged(ch.old, ch.new)
-	}
-	s.doubt.ended(&c.price, r)
-	c.becomes(now, limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output})
+	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
+	wrong := minus(charged, c.arrival)
+	c.arrival = charged
+	changes := c.path.settled(now, c.sent, wrong, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	if r.Refusal == nil { // else Refuse may come yet
 		c.marks.free()
 		c.marks = nil
 	}
-	if input != c.cost.Input || output != c.cost.Output {
-		c.path.use(now, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
+	for _, ch := range changes { // last, as an observer may panic
+		c.watch.LimitChanged(ch.old, ch.new)
 	}
 }
 

@@ -22,6 +22,10 @@ import (
 // fit. Under the wrong one every fall would look too large, and a right rule too
 // cheap.
 //
+// Only attempts that leave alone are compared. Of calls that leave and end at about one
+// instant nobody knows which of them the balance has in it. With 25 a time, as after a
+// wait of many, a rule without refunds explained most falls better than the right one.
+//
 // A rule that charges too much keeps the provider's balance near the limit. There a
 // bucket still shows what it charged last, and a window shows nothing.
 //
@@ -37,12 +41,19 @@ type doubt struct {
 	reported bool // and not followed
 	strikes  int
 	until    time.Time // nothing is reported before that
+
+	stirred time.Time             // when an attempt left or ended last
+	flurry  uint64                // the number of that instant and those close to it; from 1
+	crowded [flurries / 64]uint64 // a bit for each of the last flurries: more than one thing happened
 }
 
 const (
 	pairs   = 40
 	rules   = 4 // indexed by estimate.Charge
 	refills = 2 // none, and all that the rate allows
+
+	apart    = 2 * time.Millisecond // what is closer may reach the provider in another order
+	flurries = 4096                 // that are remembered while an answer is made
 )
 
 // byPrice are the rules, those that charge most first.
@@ -57,6 +68,7 @@ type sample struct {
 	remaining int64
 	most      int64       // the largest balance there can be
 	sums      predictions // with own
+	flurry    uint64      // in which its attempt left
 	own       predictions // of its attempt
 	set       bool
 }
@@ -75,23 +87,46 @@ func (p *Price) arrival() predictions {
 	return a
 }
 
-// sending adds an attempt that leaves, and returns the sums up to it.
-func (d *doubt) sending(p *Price) predictions {
+// stir notes that an attempt leaves or ends at now, and returns the flurry of it. The
+// caller holds d.mu.
+func (d *doubt) stir(now time.Time) uint64 {
+	if d.flurry > 0 && now.Sub(d.stirred) < apart {
+		d.crowded[d.flurry%flurries/64] |= 1 << (d.flurry % 64)
+	} else {
+		d.flurry++
+		d.crowded[d.flurry%flurries/64] &^= 1 << (d.flurry % 64)
+	}
+	if now.After(d.stirred) {
+		d.stirred = now
+	}
+	return d.flurry
+}
+
+// alone reports whether one thing happened in a flurry, as far as is known by now. The
+// caller holds d.mu.
+func (d *doubt) alone(flurry uint64) bool {
+	return d.flurry-flurry < flurries && d.crowded[flurry%flurries/64]>>(flurry%64)&1 == 0
+}
+
+// sending adds an attempt that leaves at now, and returns the sums up to it and its
+// flurry.
+func (d *doubt) sending(now time.Time, p *Price) (predictions, uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for r, n := range p.arrival() {
 		d.sums[r] += n
 	}
-	return d.sums
+	return d.sums, d.stir(now)
 }
 
-// ended adds the tokens that an answer has really used.
-func (d *doubt) ended(p *Price, r *usage.Result) {
+// ended adds the tokens that an answer has really used, at now.
+func (d *doubt) ended(now time.Time, p *Price, r *usage.Result) {
 	rule := p.rule
 	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
 	input, output := p.actual(r, &rule)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.stir(now)
 	a := p.arrival()
 	for _, r := range [...]estimate.Charge{estimate.ChargeSettle, estimate.ChargeActual} {
 		d.sums[r] += input + output - a[r]
@@ -99,10 +134,11 @@ func (d *doubt) ended(p *Price, r *usage.Result) {
 	d.sums[estimate.ChargePrompt] += input - a[estimate.ChargePrompt]
 }
 
-// refused takes back an attempt that the provider did not charge.
-func (d *doubt) refused(p *Price) {
+// refused takes back an attempt that the provider did not charge, at now.
+func (d *doubt) refused(now time.Time, p *Price) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.stir(now)
 	for r, n := range p.arrival() {
 		d.sums[r] -= n
 	}
@@ -115,8 +151,8 @@ func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Char
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	prev := d.last
-	if prev.set && !s.at.After(prev.at) {
-		return 0, false, false // an older answer
+	if prev.set && !s.at.After(prev.at) || !d.alone(s.flurry) {
+		return 0, false, false // an older answer, or one among others
 	}
 	d.last = s
 	if !prev.set || s.most != prev.most || s.remaining > s.most {

@@ -17,35 +17,43 @@ import (
 //	                   and what is kept of a call is a debt of one window at most.
 //
 // Output is cut before input, which is known better.
-func (p *Path) fit(c, stated limit.Cost) limit.Cost {
+//
+// largest is false if every limit was asked for as much before, so that [Path.ask]
+// has nothing to note.
+func (p *Path) fit(c, stated limit.Cost) (fits limit.Cost, largest bool) {
 	for _, s := range p.scopes {
 		if s.some.Load() {
-			c = s.fit(c, stated)
+			s.fit(&c, &stated, &largest)
 		}
 	}
-	return c
+	return c, largest
 }
 
-func (s *Scope) fit(c, stated limit.Cost) limit.Cost {
+func (s *Scope) fit(c, stated *limit.Cost, largest *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.dims {
+		u := d.limit.Unit
 		if d.configured.Rate.N > 0 {
-			c = cut1(c, stated, d.limit.Unit, d.largest())
-			if part(d.limit.Unit, stated) > d.largest() {
+			most := d.largest()
+			*c = cut1(*c, *stated, u, most)
+			if part(u, *stated) > most {
+				*largest = true
 				continue // it is refused
 			}
 		}
 		if n := d.configured.Rate.N; d.said > 0 && (n == 0 || d.said < n) {
-			c = cut1(c, limit.Cost{Requests: 1}, d.limit.Unit, d.said)
+			*c = cut1(*c, limit.Cost{Requests: 1}, u, d.said)
+		}
+		if part(u, *c) > d.asked { // later limits may cut it, and nothing adds to it
+			*largest = true
 		}
 	}
-	return c
 }
 
 // largest is the largest cost that the limit in force admits.
 func (d *dimension) largest() int64 {
-	switch l := d.limit; {
+	switch l := &d.limit; {
 	case l.Largest > 0:
 		return l.Largest
 	case l.Burst > 0:

@@ -23,10 +23,8 @@ func (d *dimension) heard(now time.Time) {
 
 // silence notes that an attempt that left at sent was answered by a model. It
 // forgets what answers do not repeat, and returns the limits that changed. Learned
-// limits that are over come back in gone, for [Scope.forget].
+// limits that are over come back in gone, for [Scope.forget]. The caller holds s.mu.
 func (s *Scope) silence(now, sent time.Time) (changes []change, gone []forgotten) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, d := range s.dims {
 		if d.said == 0 || d.copied || !d.guessed.IsZero() || !d.named.Before(sent) {
 			d.silent = 0
@@ -90,25 +88,21 @@ func (s *Scope) drop(i int) {
 	s.ledger.EnforceScopeLimit(s.name, limit.Limit{Name: name})
 }
 
-// maxLearned is how many limits a scope learns. Providers have eight at most. With
-// each answer that names another window the oldest one goes.
+// maxLearned is how many limits a scope learns. Providers have eight at most. A
+// further one is not learned until another is forgotten. Were the oldest dropped
+// for it, a header that names many windows would lift the limits that bind.
 const maxLearned = 16
 
-// makeRoom drops the learned limit that was named longest ago if there are too
-// many. The caller holds s.mu.
-func (s *Scope) makeRoom() {
-	n, oldest := 0, -1
-	for i, d := range s.dims {
-		if d.configured.Rate.N > 0 || d.copied {
-			continue
-		}
-		if n++; oldest < 0 || d.named.Before(s.dims[oldest].named) {
-			oldest = i
+// learnsNoMore reports whether the scope has learned as many limits as it may. The
+// caller holds s.mu.
+func (s *Scope) learnsNoMore() bool {
+	n := 0
+	for _, d := range s.dims {
+		if d.configured.Rate.N == 0 && !d.copied {
+			n++
 		}
 	}
-	if n >= maxLearned {
-		s.drop(oldest)
-	}
+	return n >= maxLearned
 }
 
 // least is the lowest balance that is believed: a debt of one window, and no more

@@ -102,6 +102,11 @@ func (s *Scope) failed(now time.Time) {
 func (s *Scope) cleared(sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.clear(sent)
+}
+
+// clear is cleared. The caller holds s.mu.
+func (s *Scope) clear(sent time.Time) {
 	if sent.After(s.asked) {
 		s.probing = time.Time{}
 	}

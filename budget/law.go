@@ -36,6 +36,10 @@ type lawful struct {
 	inner   bool          // answers speak of limits further in, and not of this one
 }
 
+// stale reports whether the law must be studied again: another day has begun, or a
+// forgotten limit has earned what it lacked.
+func (l *lawful) stale(now time.Time) bool { return !l.until.IsZero() && !now.Before(l.until) }
+
 // epoch is the instant from which limits count edges.
 var epoch = time.Unix(0, 0)
 
@@ -340,19 +344,24 @@ func (p *Path) enter(now time.Time, c limit.Cost, m *marks) *marks {
 		m.all = m.all[:0]
 	}
 	for _, s := range p.scopes {
-		if !s.some.Load() {
-			continue
+		if s.some.Load() {
+			s.mu.Lock()
+			m = s.enter(now, c, m)
+			s.mu.Unlock()
 		}
-		s.mu.Lock()
-		for _, d := range s.dims {
-			if d.law.learner != nil {
-				if m == nil {
-					m = usedMarks.Get().(*marks)
-				}
-				d.law.learner.Enter(m.add(d), now, part(d.limit.Unit, c))
+	}
+	return m
+}
+
+// enter is what [Path.enter] does in one scope. The caller holds s.mu.
+func (s *Scope) enter(now time.Time, c limit.Cost, m *marks) *marks {
+	for _, d := range s.dims {
+		if d.law.learner != nil {
+			if m == nil {
+				m = usedMarks.Get().(*marks)
 			}
+			d.law.learner.Enter(m.add(d), now, part(d.limit.Unit, c))
 		}
-		s.mu.Unlock()
 	}
 	return m
 }
@@ -361,17 +370,20 @@ func (p *Path) enter(now time.Time, c limit.Cost, m *marks) *marks {
 // charge counts from now.
 func (p *Path) correct(sent, now time.Time, c limit.Cost) {
 	for _, s := range p.scopes {
-		if !s.some.Load() {
-			continue
+		if s.some.Load() {
+			s.mu.Lock()
+			s.correct(sent, now, c)
+			s.mu.Unlock()
 		}
-		s.mu.Lock()
-		for _, d := range s.dims {
-			if d.law.learner == nil {
-				continue
-			}
+	}
+}
+
+// correct is what [Path.correct] does in one scope. The caller holds s.mu.
+func (s *Scope) correct(sent, now time.Time, c limit.Cost) {
+	for _, d := range s.dims {
+		if d.law.learner != nil {
 			d.law.learner.Corrected(sent, now, part(d.limit.Unit, c))
 		}
-		s.mu.Unlock()
 	}
 }
 

@@ -40,7 +40,9 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 		if window > s.maxPause {
 			return reading{}, nil // a wait of a month would stop everybody: its refusals say it
 		}
-		s.makeRoom()
+		if s.learnsNoMore() {
+			return reading{}, nil
+		}
 		d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}, born: now}
 		s.add(d)
 	}

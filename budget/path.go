@@ -103,6 +103,44 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 	}
 }
 
+// leave is use and enter, for an attempt that leaves at now: it takes c, of which the
+// provider charges own on arrival.
+func (p *Path) leave(now time.Time, c, own limit.Cost, m *marks) *marks {
+	p.inner.tallies(now, c)
+	if m != nil {
+		m.all = m.all[:0]
+	}
+	for _, s := range p.scopes {
+		if s.some.Load() {
+			s.mu.Lock()
+			s.notes(now, c)
+			m = s.enter(now, own, m)
+			s.mu.Unlock()
+		}
+	}
+	return m
+}
+
+// settled is cleared, silence, correct and use in this order, for an attempt that left
+// at sent and was answered. wrong is how far the entry of its charge was off, and
+// rest what it took more.
+func (p *Path) settled(now, sent time.Time, wrong, rest limit.Cost) (changes []change) {
+	if rest != (limit.Cost{}) {
+		p.inner.tallies(now, rest)
+	}
+	for i, s := range p.scopes {
+		if !s.some.Load() {
+			continue
+		}
+		ch, gone := s.settled(now, sent, wrong, rest)
+		changes = append(changes, ch...)
+		for _, f := range gone {
+			changes = append(changes, s.forget(now, f.d, configuredFor(p.scopes[:i], f.quota))...)
+		}
+	}
+	return changes
+}
+
 func (p *Path) admitted(now, sent time.Time, number uint64, busy bool) {
 	if a := p.account; a != p.inner {
 		if a.answered.Load() != p.inner {
@@ -259,22 +297,6 @@ func (p *Path) cleared(sent time.Time) {
 			s.cleared(sent)
 		}
 	}
-}
-
-// silence notes for every scope of the path that a model has answered; see
-// [Scope.silence].
-func (p *Path) silence(now, sent time.Time) (changes []change) {
-	for i, s := range p.scopes {
-		if !s.some.Load() {
-			continue
-		}
-		ch, gone := s.silence(now, sent)
-		changes = append(changes, ch...)
-		for _, f := range gone {
-			changes = append(changes, s.forget(now, f.d, configuredFor(p.scopes[:i], f.quota))...)
-		}
-	}
-	return changes
 }
 
 // configuredFor is the limit of that unit and window that is configured innermost of

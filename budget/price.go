@@ -27,6 +27,11 @@ type Price struct {
 
 	mostInput, mostOutput int64 // that the call can have used
 	rule                  estimate.Rule
+
+	// What it takes to price the call again, beside learns.
+	kind               string
+	outputCap, choices int64
+	corrected          int64 // Request.Input, after Correct
 }
 
 // Price prices a request under a rule.
@@ -37,14 +42,42 @@ func (p *Prices) Price(r estimate.Request, rule estimate.Rule) (out Price) {
 
 // price is Price that writes into the place of the result.
 func (p *Prices) price(out *Price, of *estimate.Request, rule estimate.Rule) {
-	*out = Price{prompt: true, rule: rule, learns: of.Prompt()}
+	*out = Price{prompt: true, rule: rule, learns: of.Prompt(), kind: of.Kind, outputCap: of.OutputCap, choices: of.Choices}
 	r := p.prompts.Correct(*of)
+	out.corrected = r.Input
 	learned := p.answers.Learned(r.Model)
 	price := rule.Price(r, learned)
-	out.input, out.output, out.reserve, out.likely = price.Input, price.Output, price.Output, price.Output
-	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput, Output: price.StatedOutput}
-	out.reserveStated = price.StatedOutput
+	out.input = price.Input
+	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput}
 	out.mostInput, out.mostOutput = bounds(&r)
+	out.expect(price, r, learned)
+}
+
+// again prices a call anew that p has priced: answers may have taught more since. The
+// rule stays.
+func (p *Prices) again(c *Price) {
+	r := estimate.Request{
+		Model: c.learns.Model, Traits: c.learns.Traits, Understood: true, Input: c.learns.Tokens,
+		Kind: c.kind, OutputCap: c.outputCap, Choices: c.choices,
+	}
+	if r.Input > 0 { // else nothing is learned of such prompts
+		r = p.prompts.Correct(r)
+		if !c.rule.PromptByChars && !c.rule.PromptFree {
+			c.input = max(1, plusOf(c.input-c.corrected, r.Input)) // both are below 2^41, or stay
+			c.stated.Input = min(c.stated.Input, c.input)
+		}
+		c.corrected = r.Input
+	}
+	learned := p.answers.Learned(r.Model)
+	c.expect(c.rule.Price(r, learned), r, learned)
+}
+
+// expect sets the output of out to what price says, and to what r costs under other
+// rules.
+func (out *Price) expect(price estimate.Price, r estimate.Request, learned int64) {
+	rule := out.rule
+	out.output, out.reserve, out.likely = price.Output, price.Output, price.Output
+	out.stated.Output, out.reserveStated = price.StatedOutput, price.StatedOutput
 	settles := rule.Charge == estimate.ChargeSettle || rule.Charge == estimate.ChargeActual
 	if rule.ReserveCap && rule.Charge != estimate.ChargeEstimate {
 		rule.ReserveCap = false

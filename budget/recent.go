@@ -25,7 +25,11 @@ func (r *recent) turn(now time.Time, window time.Duration) {
 	if r.base.IsZero() {
 		r.base = now
 	}
-	part := int64(now.Sub(r.base)) / max(1, int64(window)/60)
+	t, length := int64(now.Sub(r.base)), max(1, int64(window)/60)
+	if d := t - r.last*length; 0 <= d && d < length {
+		return // still the same part; a division takes longer than all of this
+	}
+	part := t / length
 	k := int64(len(r.parts))
 	switch gone := part - r.last; {
 	case gone >= k:

@@ -273,8 +273,8 @@ func (s *Scope) limits() []limit.Limit {
 func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed bool) {
 	old = d.limit
 	s.heed(now)
-	if !d.law.until.IsZero() && !now.Before(d.law.until) {
-		s.study(d, now) // another day
+	if d.law.stale(now) {
+		s.study(d, now)
 	}
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
@@ -419,11 +419,32 @@ func (s *Scope) ask(now time.Time, c limit.Cost) {
 func (s *Scope) use(now time.Time, c limit.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.notes(now, c)
+}
+
+// notes is use. The caller holds s.mu.
+func (s *Scope) notes(now time.Time, c limit.Cost) {
 	for _, d := range s.dims {
 		if n := part(d.limit.Unit, c); n != 0 {
 			d.used.add(now, d.limit.Rate.Window, n)
 		}
 	}
+}
+
+// settled is what [Path.settled] does in one scope. Learned limits that are over come
+// back in gone, for [Scope.forget].
+func (s *Scope) settled(now, sent time.Time, wrong, rest limit.Cost) (changes []change, gone []forgotten) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear(sent)
+	changes, gone = s.silence(now, sent)
+	if wrong != (limit.Cost{}) {
+		s.correct(sent, now, wrong)
+	}
+	if rest != (limit.Cost{}) {
+		s.notes(now, rest)
+	}
+	return changes, gone
 }
 
 // admitted notes that the attempt that left at sent was not refused. It ends the
@@ -444,7 +465,7 @@ func (s *Scope) admitted(now, sent time.Time, number uint64, busy bool) {
 		if d.grow(now) {
 			s.drop(i)
 			i--
-		} else if d.cut.active() {
+		} else if d.cut.active() || d.law.stale(now) {
 			s.apply(d, now)
 		}
 	}

@@ -60,7 +60,8 @@ type counter struct {
 	last   uint64 // the last bytes, the very last in the top byte; 0x80 is a character above ASCII, and nothing before it is remembered
 	digits uint8  // state of digitRuns
 	again  uint8  // 1 if the character before box was the same
-	box    rune   // the last character, if it was a box-drawing or block character
+	box    rune   // the last box-drawing or block character
+	boxEnd int    // where it ended in the text
 }
 
 func newCounter(f Family) counter { return counter{w: f.weights(), last: '\n' << 56} }
@@ -139,7 +140,9 @@ text:
 	words:
 		for {
 			// Rare words are weighed outside the inner loop, so that all it
-			// needs stays in registers.
+			// needs stays in registers. It takes two words a round. More than
+			// longRow letters fill two words at least, one after the other.
+			// The first of some round is one of the two.
 			var x uint64
 			var s uint32
 			for {
@@ -150,28 +153,29 @@ text:
 				if (x|zeroBytes(x^stop))&highBits != 0 {
 					break words
 				}
-				s = uint32(w.pair[(x<<8|last>>56)&0x7fff]) +
-					uint32(w.pair[x&0x7fff]) +
-					uint32(w.pair[x>>8&0x7fff]) +
-					uint32(w.pair[x>>16&0x7fff]) +
-					uint32(w.pair[x>>24&0x7fff]) +
-					uint32(w.pair[x>>32&0x7fff]) +
-					uint32(w.pair[x>>40&0x7fff]) +
-					uint32(w.pair[x>>48&0x7fff])
-				if s >= marked {
-					break
-				}
-				if x&last&letterBits == letterBits { // as once at least in a row of more than longRow letters
+				if s = w.first(x, last) + w.others(x); s >= marked || ^x&letterBits == 0 {
 					break
 				}
 				digits = 0
+				sum += int64(s)
+				last = x
+				if i += 8; i+8 > len(t) {
+					break words
+				}
+				x = binary.LittleEndian.Uint64(t[i : i+8])
+				if (x|zeroBytes(x^stop))&highBits != 0 {
+					break words
+				}
+				if s = w.first(x, last) + w.others(x); s >= marked {
+					break
+				}
 				sum += int64(s)
 				last = x
 				i += 8
 			}
 			if s < marked { // letters are never marked
 				digits = 0
-				if i >= scanned {
+				if i >= scanned && (x&last&letterBits == letterBits || lettersAt(t, i+8)) {
 					var extra int64
 					extra, scanned = w.longLetters(t, begin, i)
 					sum += extra
@@ -210,14 +214,10 @@ text:
 				r, size = unescape(t[i:])
 				if r >= 0x80 {
 					sum += int64(w.enter[last>>56])
-					if last>>56 != 0x80 {
-						c.box = 0
-					}
 					if k := wideIndex(r) & 0xfff; uint32(k)-boxIndex < boxBlocks {
-						sum += c.drawn(r)
+						sum += c.drawn(r, i, i+size)
 					} else {
 						sum += int64(w.wide[k])
-						c.box = 0
 					}
 					last, digits = 0x80<<56, 0
 					i += size
@@ -226,7 +226,7 @@ text:
 				}
 				b = byte(r)
 			}
-			ninth := last == uint64(b)*ones
+			before := last
 			cost := w.pair[(uint64(b)<<8|last>>56)&0x7fff]
 			sum += int64(cost % marked)
 			last = last>>8 | uint64(b)<<56
@@ -239,7 +239,7 @@ text:
 					sum += w.run
 				} else if b == byte(last>>48) && b == byte(last>>40) && classOf(b) == classPunct {
 					sum -= w.row
-					if ninth {
+					if before == uint64(b)*ones {
 						sum -= w.longRow
 					}
 				}
@@ -259,27 +259,23 @@ text:
 			break
 		}
 		sum += int64(w.enter[last>>56])
-		if last>>56 != 0x80 {
-			c.box = 0
-		}
 		last, digits = 0x80<<56, 0
-		wide := i
 		for i+4 <= len(t) && t[i] >= 0x80 {
 			x := binary.LittleEndian.Uint32(t[i : i+4])
 			l := &leads[x&0x7f]
 			k, n := uint32(replacement), 1
-			if x&l.mask == l.want && byte(x>>8)-l.low <= l.span {
-				k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
-				if k-boxIndex < boxBlocks {
-					break
+			if x&l.mask == l.want {
+				if byte(x>>8)-l.low <= l.span {
+					k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size)
+				} else if l.draws {
+					if k, n = x<<6&0xfc0|x>>8&0x3f, int(l.size); k-boxIndex < boxBlocks {
+						break
+					}
 				}
 			}
 			sum += int64(w.wide[k])
 			spare += n - 1
 			i += n
-		}
-		if i > wide {
-			c.box = 0
 		}
 		// The last bytes, and box-drawing characters.
 		for i < len(t) && t[i] >= 0x80 {
@@ -288,11 +284,10 @@ text:
 			i += n
 			k := uint32(wideIndex(r) & 0xfff)
 			if k-boxIndex < boxBlocks {
-				sum += c.drawn(r)
+				sum += c.drawn(r, i-n, i)
 				continue
 			}
 			sum += int64(w.wide[k])
-			c.box = 0
 			if i+4 <= len(t) {
 				continue text
 			}
@@ -300,6 +295,21 @@ text:
 	}
 	c.sum, c.last, c.digits = sum, last, digits
 	c.chars += int64(len(t) - spare)
+}
+
+// first is the weight of the first byte of x after the last one of last.
+func (w *weights) first(x, last uint64) uint32 { return uint32(w.pair[(x<<8|last>>56)&0x7fff]) }
+
+// others is the sum of the weights of the other seven bytes of x.
+func (w *weights) others(x uint64) uint32 {
+	p := &w.pair
+	return uint32(p[x&0x7fff]) + uint32(p[x>>8&0x7fff]) + uint32(p[x>>16&0x7fff]) + uint32(p[x>>24&0x7fff]) +
+		uint32(p[x>>32&0x7fff]) + uint32(p[x>>40&0x7fff]) + uint32(p[x>>48&0x7fff])
+}
+
+// lettersAt reports whether the eight bytes from i on may be letters.
+func lettersAt(t []byte, i int) bool {
+	return i+8 <= len(t) && binary.LittleEndian.Uint64(t[i:i+8])&letterBits == letterBits
 }
 
 const (
@@ -339,9 +349,12 @@ func (w *weights) longLetters(t []byte, begin, i int) (extra int64, end int) {
 	return extra, end
 }
 
-// drawn is the weight of a box-drawing or block character, and remembers it.
-func (c *counter) drawn(r rune) int64 {
-	if r == c.box {
+// drawn is the weight of a box-drawing or block character from i to end, and remembers
+// it.
+func (c *counter) drawn(r rune, i, end int) int64 {
+	same := r == c.box && i == c.boxEnd
+	c.boxEnd = end
+	if same {
 		again := c.again & 1
 		c.again = 1
 		return int64(c.w.box[r-firstBox][again])
@@ -353,11 +366,13 @@ func (c *counter) drawn(r rune) int64 {
 // lead is the condition under which a byte of 0x80 and above begins a character
 // (RFC 3629 section 4). The four bytes from it on are read as a little-endian
 // number. That number and mask must equal want, and the second byte must lie
-// from low to low+span.
+// from low to low+span. Where draws is set it may lie above that, too: there are the
+// box-drawing characters among others.
 type lead struct {
 	mask, want uint32
 	low, span  uint8
 	size       uint8
+	draws      bool
 }
 
 // leads is indexed by the low seven bits of the byte.
@@ -373,6 +388,8 @@ var leads = func() (t [128]lead) {
 			l.mask, l.want, l.size = 0xc0c0c000, 0x80808000, 4
 		}
 		switch i + 0x80 {
+		case firstBox>>12 | 0xe0:
+			l.span, l.draws = firstBox>>6&0x3f-1, true
 		case 0xe0: // no longer form of two bytes
 			l.low, l.span = 0xa0, 0x1f
 		case 0xed: // no surrogates

@@ -16,7 +16,7 @@ func ExampleCount() {
 		fmt.Println(tokens, "tokens,", estimate.Runes([]byte(text))/4, "by four characters a token")
 	}
 	// Output:
-	// 13 tokens, 15 by four characters a token
+	// 14 tokens, 15 by four characters a token
 	// 16 tokens, 4 by four characters a token
 }
 

@@ -55,12 +55,12 @@
 // 2 kB and 16 kB. The last two columns are for cl100k at 2 kB, the others for o200k.
 //
 //	                 200 B    p95   2 kB    p95  16 kB   p95   cl100k    p95
-//	code               6.8   13.6    5.3   10.5    5.2  12.8      6.1   11.3
-//	data               6.8   16.7    4.8   12.3    4.6  11.1      6.4   16.3
-//	documents          5.1   11.2    3.3    9.0    4.1   9.6      3.8    9.5
-//	natural text       8.6   17.8    6.2   14.5    5.1  13.6      5.9   13.7
-//	stories            7.6   15.4    4.1    8.4    3.3   8.9      4.7    8.2
-//	what agents send   5.5   13.5    4.2   10.6                   4.9   12.4
+//	code               7.1   14.7    5.5   10.8    5.3  10.6      6.7   10.3
+//	data               7.1   17.3    5.0   11.0    5.0  10.7      6.6   11.4
+//	documents          6.2   10.5    3.7    9.1    3.3   8.3      4.4    9.5
+//	natural text       8.4   18.0    5.4   12.8    4.3  12.0      5.7   11.8
+//	stories            7.9   16.1    4.3    8.0    3.5   7.8      4.0    8.3
+//	what agents send   5.6    9.9    4.0    5.7                   5.8    7.3
 //
 // By kind of text in testdata/corpus/UNSEEN.md, which says how it was made; by language,
 // and for every tokenizer, in testdata/corpus/ERRORS.md, which is written by

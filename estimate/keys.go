@@ -23,7 +23,7 @@ const (
 	asEmbedding              // an object around the text of an embedding
 	asStored                 // names what the provider keeps or fetches, unless empty
 	asIDs                    // token ids that belong to a prompt
-	asSealed                 // reasoning, encrypted
+	asSealed                 // reasoning, encrypted, or its signature
 	asReasoning              // text, or the same text again under a second name
 	asAudioID                // names a stored answer in sound
 	asMedia                  // an object around a payload: image_url, source, inlineData
@@ -89,29 +89,11 @@ const (
 // rootKey is the table of names at the top of a body: OpenAI chat, completions,
 // responses and embeddings; Anthropic messages and completions; Gemini
 // generateContent and embedContent; Bedrock converse and the native bodies of
-// its models; Cohere; Ollama; text-generation-inference.
+// its models; Cohere; Ollama; text-generation-inference; OCI.
 func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	switch string(key) {
 	case "model", "modelId", "model_id":
 		return asModel, 0, 0
-	case "messages":
-		return asItems, 0, sawMessages
-	case "contents":
-		return asItems, 0, sawContents
-	case "content":
-		return asItems, 0, sawText
-	case "requests", "chat_history", "chatHistory":
-		return asItems, 0, sawText
-	case "input":
-		return asInput, 0, sawInput
-	case "prompt":
-		return asInput, 0, sawPrompt
-	case "inputs", "inputText", "texts", "message", "query", "queries", "documents":
-		return asInput, 0, sawText
-	case "context":
-		return asIDs, 0, 0
-	case "singleEmbeddingParams", "segmentedEmbeddingParams":
-		return asEmbedding, 0, sawText | sawEmbedding
 	case "suffix":
 		return asContent, 0, 0
 	case "system":
@@ -155,6 +137,33 @@ func rootKey(key []byte) (p place, arg uint8, saw uint16) {
 	}
 	if slot, ok := settingKey(key); ok {
 		return asSetting, slot, 0
+	}
+	return promptKey(key)
+}
+
+// promptKey is the table of names at the top under which a prompt stands.
+func promptKey(key []byte) (p place, arg uint8, saw uint16) {
+	switch string(key) {
+	case "messages":
+		return asItems, 0, sawMessages
+	case "contents":
+		return asItems, 0, sawContents
+	case "content":
+		return asItems, 0, sawText
+	case "requests", "chat_history", "chatHistory":
+		return asItems, 0, sawText
+	case "input":
+		return asInput, 0, sawInput
+	case "prompt":
+		return asInput, 0, sawPrompt
+	case "inputs", "inputText", "texts", "message", "query", "queries", "documents":
+		return asInput, 0, sawText
+	case "context":
+		return asIDs, 0, 0
+	case "singleEmbeddingParams", "segmentedEmbeddingParams":
+		return asEmbedding, 0, sawText | sawEmbedding
+	case "chatRequest", "inferenceRequest", "servingMode": // OCI Generative AI: what stands at the top elsewhere
+		return asRoot, 0, 0
 	}
 	return asUnknown, 0, 0
 }
@@ -278,7 +287,7 @@ func partKey(key []byte) (p place, arg uint8) {
 		return asSkipped, callMark
 	case "reasoning", "reasoning_content":
 		return asReasoning, 0
-	case "encrypted_content":
+	case "encrypted_content", "signature", "thoughtSignature", "thought_signature":
 		return asSealed, 0
 	case "role":
 		return asRole, 0
@@ -304,10 +313,10 @@ func partKey(key []byte) (p place, arg uint8) {
 		return asMedia, uint8(mediaUnknown)
 	case "file_id", "file_url", "fileUri", "file_uri", "uri":
 		return asReference, 0
-	case "data", "bytes", "b64_json", "base64", "result":
+	case "data", "bytes", "b64_json", "base64":
 		return asData, 0
 	case "id", "call_id", "callId", "tool_use_id", "toolUseId", "status", "index", "phase",
-		"cache_control", "cachePoint", "signature", "thoughtSignature", "thought_signature",
+		"cache_control", "cachePoint",
 		"encrypted_index", "annotations", "citations", "logprobs", "is_error",
 		"model", "created_at", "caller", "container", "summary", "redactedContent", "reasoning_details":
 		return asSkipped, 0

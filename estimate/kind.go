@@ -26,6 +26,7 @@ var paths = []struct{ part, kind string }{
 	{"/input_tokens", "count"},
 	{"/messages", kindMessages},
 	{"/responses", kindResponses},
+	{"/interactions", kindResponses},
 	{"/embeddings", kindEmbeddings},
 	{"/embed", kindEmbeddings},
 	{":embedContent", kindEmbeddings},

@@ -166,7 +166,19 @@ func TestImagesCostWhatTheMakersPublish(t *testing.T) {
 		// As recorded: one price for every size.
 		{"gemini-2.5-flash", 960, 540, false, 258},
 		{"gemini-3-flash-preview", 300, 300, false, 1089},
-		{"us.amazon.nova-pro-v1:0", 900, 900, false, 1800},
+		// Amazon Nova, "Image understanding": about 800, 1300, 1800, 2400 and 2600.
+		{"us.amazon.nova-pro-v1:0", 900, 450, false, 774},
+		{"us.amazon.nova-pro-v1:0", 800, 400, false, 769},
+		{"us.amazon.nova-pro-v1:0", 900, 900, false, 1299},
+		{"us.amazon.nova-pro-v1:0", 1400, 900, false, 1823},
+		{"us.amazon.nova-pro-v1:0", 900, 1800, false, 2348},
+		{"us.amazon.nova-pro-v1:0", 1300, 1300, false, 2439},
+		// Recorded: 1,247 and 1,820.
+		{"us.amazon.nova-pro-v1:0", 597, 566, false, 1289},
+		{"us.amazon.nova-pro-v1:0", 540, 360, false, 1809},
+		// Recorded: 729 for both.
+		{"meta-llama/llama-4-scout-17b-16e-instruct", 597, 566, false, 725},
+		{"meta-llama/llama-4-scout-17b-16e-instruct", 540, 360, false, 725},
 		// Recorded: a picture of 128 x 128.
 		{"gpt-4.1-nano", 128, 128, false, 40},
 		{"claude-haiku-4-5", 128, 128, false, 25},

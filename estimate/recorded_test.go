@@ -258,3 +258,77 @@ func TestASecondSetOfRecordedRequestsIsEstimatedNearWhatWasCharged(t *testing.T)
 		t.Errorf("the sum is wrong by %+.3f, p95 underestimate %.3f", all.sum(), all.under())
 	}
 }
+
+// recordedProvider says whose bars a recorded request is held to.
+func recordedProvider(path, model string) string {
+	switch f := family(model); {
+	case strings.Contains(path, "/converse"):
+		return "Bedrock"
+	case strings.HasPrefix(f, "claude"):
+		return "Anthropic"
+	case strings.HasPrefix(f, "gemini"):
+		return "Gemini"
+	case familyOf(f) == Mistral:
+		return "Mistral"
+	case strings.HasPrefix(f, "gpt-oss"):
+		return "others"
+	case strings.HasPrefix(f, "gpt-"), strings.HasPrefix(f, "o1"), strings.HasPrefix(f, "o3"), strings.HasPrefix(f, "o4"):
+		return "OpenAI"
+	}
+	return "others"
+}
+
+// All sets together, by provider and by what a request has: the median error, the error of
+// the sum, and what is underestimated.
+func TestRecordedRequestsByProviderAreEstimatedNearWhatWasCharged(t *testing.T) {
+	by, whole := map[string]*spread{}, map[string]*spread{}
+	n := 0
+	for _, set := range []string{"requests", "second", "third", "fourth", "fifth"} {
+		for _, c := range readLines[struct {
+			Source, Path, Body string
+			Charged            int64
+		}](t, "testdata/recorded/"+set+".jsonl") {
+			n++
+			r := Inspect([]byte(c.Body), Options{Path: c.Path})
+			if !r.Understood {
+				t.Fatalf("not understood: %s", c.Body)
+			}
+			kind := "text"
+			switch {
+			case r.Traits&WithMedia != 0:
+				kind = "images"
+			case r.Traits&WithTools != 0:
+				kind = "tools"
+			case r.Traits&WithSchema != 0:
+				kind = "schema"
+			}
+			p := recordedProvider(c.Path, r.Model)
+			for _, s := range []struct {
+				m    map[string]*spread
+				name string
+			}{{by, p + ", " + kind}, {whole, p}} {
+				if s.m[s.name] == nil {
+					s.m[s.name] = new(spread)
+				}
+				s.m[s.name].add(r.Input, c.Charged)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		s := by[name]
+		t.Logf("| %s | %d | %.1f %% | %+.1f %% | %.1f %% |", name, len(s.errors), 100*s.median(), 100*s.sum(), 100*s.under())
+		_, kind, _ := strings.Cut(name, ", ")
+		most := map[string]float64{"text": 0.10, "tools": 0.15, "schema": 0.15, "images": 0.20}[kind]
+		if len(s.errors) >= 3 && s.median() > most { // of fewer, one token in nine decides
+			t.Errorf("%s: median error %.3f, bound %.2f", name, s.median(), most)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(whole)) {
+		s := whole[name]
+		t.Logf("| %s | %d | %.1f %% | %+.1f %% | %.1f %% |", name, len(s.errors), 100*s.median(), 100*s.sum(), 100*s.under())
+		if math.Abs(s.sum()) > 0.05 || s.under() > 0.20 {
+			t.Errorf("%s: the sum is wrong by %+.3f, p95 underestimate %.3f", name, s.sum(), s.under())
+		}
+	}
+	t.Logf("%d requests", n)
+}

@@ -273,10 +273,10 @@ func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added i
 		schema.milli = mulSat(schema.milli, m.text) / 1000
 	}
 	if !isChat(kind) {
-		return addSat(ceilDiv(text, 1000), t.ids), 0
+		return addSat(nearest(text), t.ids), 0
 	}
 	milli := m.schema.tokens(&schema) - schema.milli
-	if tools.tools+tools.typed > 0 {
+	if tools.tools > 0 || tools.typed > 0 {
 		milli += m.tools.tokens(&tools) - tools.milli
 		if kind == kindChat {
 			milli += m.chatTools * 1000
@@ -289,22 +289,29 @@ func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added i
 		text = max(text+milli, 0)
 		milli = 0
 	}
-	added = ceilDiv(milli+role, 1000)
+	added = nearest(addSat(text, addSat(milli, role))) - nearest(text)
 	if t.messages > 0 {
 		added += t.messages*m.message + t.names*m.name + t.calls*m.call
 		if m.opening > 0 && opens(path) {
 			added += m.opening
 		}
 	}
-	if kind == kindResponses {
+	switch {
+	case m.signed > 0:
+		added += mulSat(t.sealed.all, 10) / m.signed
+	case kind == kindResponses:
 		sealed := t.sealed.all - t.opened.all
 		if m.sealedHead {
 			sealed = t.sealed.beyond - t.opened.beyond
 		}
 		added += max(sealed, 0) * 10 / sealedBytes
 	}
-	return addSat(ceilDiv(text, 1000), t.ids), added
+	return addSat(nearest(text), t.ids), added
 }
+
+// nearest rounds milli-tokens to tokens. Rounded up, a question of nine tokens was
+// estimated a twentieth too high at the median.
+func nearest(milli int64) int64 { return addSat(milli, 500) / 1000 }
 
 // traits says which kinds of content a body has.
 func (s *scanner) traits() (k Traits) {

@@ -29,7 +29,7 @@ type totals struct {
 	tools     shape  // the definitions of tools
 	schema    shape  // the schema of the answer
 	calls     int64  // tool calls and their results
-	sealed    sealed // reasoning that is handed back encrypted
+	sealed    sealed // reasoning that is handed back encrypted, and signatures of thoughts
 	opened    sealed // the part of sealed before the last message of the user
 	forced    int64  // settings that require the call of a tool
 	server    int64  // names of what the provider adds by itself: searches, stored state
@@ -125,7 +125,8 @@ type scanner struct {
 	saw       uint16
 	depth     int // index of the innermost frame
 	frames    [maxFrames + 1]frame
-	n         int // members in use
+	n         int                // members in use
+	marks     [maxMembers]uint32 // of the names of members, side by side: see mark
 	effort    int
 	members   [maxMembers]member
 	exact     bool // the totals before each name are kept, to take it away again
@@ -342,7 +343,7 @@ func (s *scanner) name(f *frame, start, end int) {
 			s.lookUp(f, plainKey(buf[:0], key))
 		}
 	}
-	again := s.remember(f, start, end, plain)
+	again := f.adds() && s.remember(f, start, end, plain)
 	tier := 0
 	if f.place == asConfig {
 		tier = 1
@@ -364,6 +365,28 @@ func (s *scanner) name(f *frame, start, end int) {
 	case asModel:
 		s.model = nil
 	}
+}
+
+// adds reports whether the value of the current name may add to the totals. A value that
+// does not need not be taken away when its name comes again.
+func (f *frame) adds() bool {
+	switch f.value {
+	case asSkipped:
+		return f.arg == callMark
+	case asUnknown, asSetting, asModel, asDetail, asMIME:
+		return false
+	}
+	return true
+}
+
+// mark is the same for names of the same bytes, and for all that are not plain: those may
+// be equal to any other.
+func mark(raw []byte, plain bool) uint32 {
+	if !plain || len(raw) == 0 {
+		return 0
+	}
+	n := uint32(len(raw))
+	return n<<24 | uint32(raw[0])<<16 | uint32(raw[n/2])<<8 | uint32(raw[n-1])
 }
 
 // lookUp says in f how the value of the name key is read.
@@ -415,8 +438,11 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 		return false
 	}
 	raw := s.body[start:end]
-	open := s.members[f.members:s.n]
-	for i := range open {
+	open, marks, own := s.members[f.members:s.n], s.marks[f.members:s.n], mark(raw, plain)
+	for i, other := range marks {
+		if other != own && other != 0 && own != 0 {
+			continue
+		}
 		m := &open[i]
 		other := s.body[m.start:m.end]
 		if !bytes.Equal(other, raw) {
@@ -447,6 +473,7 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 			s.part.clear()
 		}
 		copy(open[i:], open[i+1:])
+		copy(marks[i:], marks[i+1:])
 		s.n--
 		again = true
 		break
@@ -456,6 +483,7 @@ func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 		return again
 	}
 	m := &s.members[s.n]
+	s.marks[s.n] = own
 	m.start, m.end, m.plain = start, end, plain
 	if s.exact {
 		m.before = s.t
@@ -489,21 +517,13 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		}
 	case asTools, asStructure:
 		s.textOrURL(raw, at, hint)
-	case asStored:
-		if len(raw) > 0 {
-			s.t.server++
-		}
-	case asChoice:
-		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
-			s.t.forced++
-		}
-	case asSealed:
-		s.t.sealed.all += int64(len(raw))
-		s.t.sealed.beyond += max(int64(len(raw))-sealedHead, 0)
 	case asReasoning:
 		if !s.again(raw) {
 			s.textOrURL(raw, at, hint)
 		}
+	case asName:
+		s.t.names++
+		s.textOrURL(raw, at, hint)
 	case asAudioID:
 		if hint == mediaAudio {
 			s.reference(at, hint)
@@ -524,6 +544,25 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		} else if len(raw) > 0 {
 			s.reference(at, hint)
 		}
+	default:
+		s.markValue(f, p, raw)
+	}
+}
+
+// markValue reads a string that is no text of the prompt but says something of it.
+func (s *scanner) markValue(f *frame, p place, raw []byte) {
+	switch p {
+	case asStored:
+		if len(raw) > 0 {
+			s.t.server++
+		}
+	case asChoice:
+		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
+			s.t.forced++
+		}
+	case asSealed:
+		s.t.sealed.all += int64(len(raw))
+		s.t.sealed.beyond += max(int64(len(raw))-sealedHead, 0)
 	case asRole:
 		if len(raw) > 0 {
 			milli, _ := s.count(raw)
@@ -533,9 +572,6 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		if means(raw, "user") {
 			s.t.opened = s.t.sealed
 		}
-	case asName:
-		s.t.names++
-		s.textOrURL(raw, at, hint)
 	case asPartType:
 		s.part.name(raw)
 		if isCall(raw) {
@@ -804,7 +840,7 @@ func (s *scanner) settlePart() {
 // result.
 func isCall(raw []byte) bool {
 	switch string(raw) {
-	case "tool_use", "tool_result", "function_call", "function_call_output":
+	case "tool_use", "tool_result", "function_call", "function_call_output", "function_result":
 		return true
 	}
 	return false

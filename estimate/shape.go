@@ -11,23 +11,26 @@ import (
 // pass gives the tokens of the JSON and counts its parts; a [structureRule] of the
 // maker turns both into what is charged.
 type shape struct {
-	milli    int64 // milli-tokens of the JSON as it came
-	tools    int64 // definitions: objects with a name
-	objects  int64 // objects with properties
-	props    int64 // properties
-	descs    int64 // descriptions
-	required int64 // names in lists of required properties
-	enums    int64 // values of enumerations
-	dropped  int64 // members that are for the server and not for the model
-	dialects int64 // names of the dialect of the schema: "$schema"
-	typed    int64 // tokens of tools that a maker defines itself, by their type
+	milli int64 // milli-tokens of the JSON as it came
+	typed int64 // tokens of tools that a maker defines itself, by their type
+
+	tools    uint32 // definitions: objects with a name
+	objects  uint32 // objects with properties
+	bare     uint32 // those of them that have none: tools without parameters
+	props    uint32 // properties
+	descs    uint32 // descriptions
+	required uint32 // names in lists of required properties
+	enums    uint32 // values of enumerations
+	dropped  uint32 // members that are for the server and not for the model
+	dialects uint32 // names of the dialect of the schema: "$schema"
 }
 
 func (a *shape) less(b *shape) shape {
 	return shape{
-		milli: a.milli - b.milli, tools: a.tools - b.tools, objects: a.objects - b.objects,
+		milli: a.milli - b.milli, typed: a.typed - b.typed,
+		tools: a.tools - b.tools, objects: a.objects - b.objects, bare: a.bare - b.bare,
 		props: a.props - b.props, descs: a.descs - b.descs, required: a.required - b.required,
-		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, dialects: a.dialects - b.dialects, typed: a.typed - b.typed,
+		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, dialects: a.dialects - b.dialects,
 	}
 }
 
@@ -93,27 +96,29 @@ func wordOf(key []byte) word {
 			return wordDialect
 		}
 	case 'e':
-		switch string(key) {
-		case "enum":
+		if string(key) == "enum" {
 			return wordEnum
-		case "enterpriseWebSearch":
-			return wordServer
 		}
 	case 'c':
-		switch string(key) {
-		case "cache_control":
+		if string(key) == "cache_control" {
 			return wordDropped
-		case "codeExecution", "code_execution":
-			return wordServer
-		}
-	case 'f', 'g', 'm', 'u':
-		switch string(key) {
-		case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval",
-			"googleMaps", "google_maps", "urlContext", "url_context", "fileSearch", "file_search", "mcp_servers":
-			return wordServer
 		}
 	}
+	if isServerWord(key) {
+		return wordServer
+	}
 	return wordOther
+}
+
+// isServerWord reports whether a name stands for what runs at the provider.
+func isServerWord(key []byte) bool {
+	switch string(key) {
+	case "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "googleMaps", "google_maps",
+		"urlContext", "url_context", "fileSearch", "file_search", "codeExecution", "code_execution",
+		"enterpriseWebSearch", "mcp_servers":
+		return true
+	}
+	return false
 }
 
 // serverTools are the beginnings of the types of tools that run at the provider.
@@ -156,126 +161,149 @@ const toolDepth = 2
 // distinguished.
 const shapeDepth = 64
 
+// A defining is the state of a pass over one definition of tools or a schema.
+type defining struct {
+	sh    *shape
+	depth int
+	from  int              // to where the JSON is counted
+	last  word             // the name before the value that comes next
+	in    word             // the name of the innermost object or array, if it says what stands in it
+	outer [shapeDepth]word // the same for those around it, by depth
+}
+
 // definition is [scanner.subtree] for a definition of tools or a schema. It writes the
 // parts of the definition to sh.
 func (s *scanner) definition(i int, sh *shape) int {
 	b := s.body
-	depth, from := 0, i
-	last := wordOther          // the name before the value that comes next
-	in := wordOther            // the name of the innermost object or array, if it says what stands in it
-	var outer [shapeDepth]word // the same for those around it, by depth
+	d := defining{sh: sh, from: i}
 	for i < len(b) {
 		switch b[i] {
-		case '{':
-			if depth < shapeDepth {
-				outer[depth] = in
-			}
-			depth++
-			in = wordOther
-			if last == wordProperties {
-				in = last
-				sh.objects++
-			}
-			last = wordOther
-		case '[':
-			if depth < shapeDepth {
-				outer[depth] = in
-			}
-			depth++
-			in = wordOther
-			if last == wordRequired || last == wordEnum {
-				in = last
-			}
-			last = wordOther
+		case '{', '[':
+			d.open(b, i)
 		case '}', ']':
-			depth--
-			if depth == 0 {
+			d.depth--
+			if d.depth == 0 {
 				i++
-				sh.milli += s.stretch(b[from:i], asStructure)
+				sh.milli += s.stretch(b[d.from:i], asStructure)
 				return i
 			}
-			in = wordOther
-			if uint(depth) < shapeDepth {
-				in = outer[depth]
+			d.in = wordOther
+			if uint(d.depth) < shapeDepth {
+				d.in = d.outer[d.depth]
 			}
 			if i+1 < len(b) && b[i+1] == ',' {
 				i++
 			}
 		case '"':
-			start := i + 1
-			end, look := -1, start // look is where the quote is looked for
-			if start+16 <= len(b) {
-				x := binary.LittleEndian.Uint64(b[start : start+8])
-				if last == wordOther && in != wordProperties {
-					if w, n := commonName(x, b[start+8:start+16]); n > 0 {
-						last = w
-						i = start + n
-						continue
-					}
-				}
-				if q := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones); q != 0 {
-					if j := start + bits.TrailingZeros64(q)/8; b[j] == '"' {
-						end = j
-					}
-				} else {
-					look += 8
-				}
-			}
-			if end < 0 {
-				if end = stringEnd(b, look); end < 0 {
-					s.broken = true
-					end = len(b)
-				}
-			}
-			raw := b[start:end]
-			i = end + 1
-			if i < len(b) && b[i] == ':' || isName(b, i) {
-				i++
-				if last = wordOther; in == wordProperties {
-					sh.props++
-				} else if last = wordOf(raw); last >= wordDropped {
-					s.special(sh, last)
-				}
-				continue
-			}
-			switch last {
-			case wordOther:
-				switch in {
-				case wordRequired:
-					sh.required++
-				case wordEnum:
-					sh.enums++
-				}
-			case wordName:
-				sh.tools++
-			case wordDescription:
-				sh.descs++
-			case wordType:
-				if depth == toolDepth {
-					s.toolType(sh, raw)
-				}
-			}
-			last = wordOther
-			if i < len(b) && b[i] == ',' {
-				i++
-			}
-			if len(raw) >= minEmbedded && (len(raw) >= minBase64 || raw[0]|0x20 == 'd' || raw[0] == '\\') {
-				if j := s.leaveOut(start-1, start, end, asStructure); j != start-1 {
-					sh.milli += s.stretch(b[from:start-1], asStructure)
-					from = j
-				}
-			}
+			i = s.definitionString(&d, i)
 			continue
 		case '\n':
-			sh.milli += s.stretch(b[from:i], asStructure)
+			sh.milli += s.stretch(b[d.from:i], asStructure)
 			i = lastBlank(b, i)
-			from = i + 1
+			d.from = i + 1
 		}
 		i++
 	}
 	s.broken = true
-	sh.milli += s.stretch(b[min(from, len(b)):], asStructure)
+	sh.milli += s.stretch(b[min(d.from, len(b)):], asStructure)
 	return len(b)
+}
+
+// open enters the object or array at b[i].
+func (d *defining) open(b []byte, i int) {
+	if d.depth < shapeDepth {
+		d.outer[d.depth] = d.in
+	}
+	d.depth++
+	d.in = wordOther
+	switch d.last {
+	case wordProperties:
+		if b[i] == '{' {
+			d.in = d.last
+			d.sh.objects++
+			if empty(b[i:]) {
+				d.sh.bare++
+			}
+		}
+	case wordRequired, wordEnum:
+		if b[i] == '[' {
+			d.in = d.last
+		}
+	}
+	d.last = wordOther
+}
+
+// definitionString reads the string whose quote is at b[i], a name or a value. It returns
+// the offset to go on from.
+func (s *scanner) definitionString(d *defining, i int) int {
+	b := s.body
+	start := i + 1
+	end, look := -1, start // look is where the quote is looked for
+	if start+16 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[start : start+8])
+		if d.last == wordOther && d.in != wordProperties {
+			if w, n := commonName(x, b[start+8:start+16]); n > 0 {
+				d.last = w
+				return start + n
+			}
+		}
+		if q := zeroBytes(x^'"'*ones) | zeroBytes(x^'\\'*ones); q != 0 {
+			if j := start + bits.TrailingZeros64(q)/8; b[j] == '"' {
+				end = j
+			}
+		} else {
+			look += 8
+		}
+	}
+	if end < 0 {
+		if end = stringEnd(b, look); end < 0 {
+			s.broken = true
+			end = len(b)
+		}
+	}
+	raw := b[start:end]
+	i = end + 1
+	if i < len(b) && b[i] == ':' || isName(b, i) {
+		if d.last = wordOther; d.in == wordProperties {
+			d.sh.props++
+		} else if d.last = wordOf(raw); d.last >= wordDropped {
+			s.special(d.sh, d.last)
+		}
+		return i + 1
+	}
+	s.definitionValue(d, raw)
+	if i < len(b) && b[i] == ',' {
+		i++
+	}
+	if len(raw) >= minEmbedded && (len(raw) >= minBase64 || raw[0]|0x20 == 'd' || raw[0] == '\\') {
+		if j := s.leaveOut(start-1, start, end, asStructure); j != start-1 {
+			d.sh.milli += s.stretch(b[d.from:start-1], asStructure)
+			d.from = j
+		}
+	}
+	return i
+}
+
+// definitionValue notes what a string says that is a value or an element.
+func (s *scanner) definitionValue(d *defining, raw []byte) {
+	switch d.last {
+	case wordOther:
+		switch d.in {
+		case wordRequired:
+			d.sh.required++
+		case wordEnum:
+			d.sh.enums++
+		}
+	case wordName:
+		d.sh.tools++
+	case wordDescription:
+		d.sh.descs++
+	case wordType:
+		if d.depth == toolDepth {
+			s.toolType(d.sh, raw)
+		}
+	}
+	d.last = wordOther
 }
 
 // Names that most definitions consist of, as eight bytes from their first on: a name of

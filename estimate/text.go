@@ -11,9 +11,9 @@ import (
 
 // AppendText appends to dst the UTF-8 text that raw, the inside of a JSON
 // string, stands for. Escapes become the characters they mean. Half a surrogate
-// pair and bytes that are not UTF-8 become U+FFFD, as in encoding/json, and a
-// backslash that begins no escape of RFC 8259 section 7, which no valid JSON has,
-// stands for itself. It never fails. A Counter that needs plain text calls it.
+// pair and bytes that are not UTF-8 become U+FFFD, as in encoding/json. A
+// backslash that begins no escape of RFC 8259 section 7 stands for itself: no
+// valid JSON has one. It never fails. A Counter that needs plain text calls it.
 func AppendText(dst, raw []byte) []byte {
 	for len(raw) > 0 {
 		// A run of plain ASCII is copied at once.
@@ -53,8 +53,8 @@ func nextRune(raw []byte) (r rune, width int) {
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // unescape reads the escape that raw, which starts with a backslash, starts with:
-// the character it means and its length. What is not an escape is a backslash,
-// one byte long.
+// the character it means and its length. A backslash that begins no
+// escape stands for itself, and is one byte long.
 func unescape(raw []byte) (r rune, width int) {
 	if len(raw) < 2 {
 		return '\\', 1
@@ -113,11 +113,11 @@ func characters(raw []byte) (n int64) {
 // begins at b[i], or -1.
 //
 // Near the beginning, and near an escape, it looks for quotes and backslashes
-// in words of eight bytes, for most strings are short, and where one quote is
+// in words of eight bytes: most strings are short, and where one quote is
 // escaped the next is not far. Beyond, it looks for quotes only, at the speed
 // of bytes.IndexByte. A quote is escaped if an odd number of backslashes stands
-// before it; each of them is looked at for one quote at most, so the work is
-// linear whatever the input.
+// before it. Each of them is looked at for one quote at most, so the work is
+// linear for every input.
 func stringEnd(b []byte, i int) int {
 	const near = 16
 	for {
@@ -182,7 +182,6 @@ func sameKey(a, b []byte) (same bool, compared int) {
 // a string, which some servers accept. A fraction is rounded up and what does
 // not fit is math.MaxInt64. Negative numbers and everything else are not counts.
 func integer(raw []byte) (n int64, ok bool) {
-	const maxExponent = 100_000_000 // more says no more, for no body has as many digits
 	raw = bytes.TrimSpace(raw)
 	i, digits, point := 0, 0, -1
 	for ; i < len(raw); i++ {
@@ -199,30 +198,10 @@ func integer(raw []byte) (n int64, ok bool) {
 	if digits == 0 || point == i-1 {
 		return 0, false
 	}
-	exp := 0
 	mantissa := raw[:i]
-	if i < len(raw) {
-		if raw[i] != 'e' && raw[i] != 'E' {
-			return 0, false
-		}
-		e := raw[i+1:]
-		negative := false
-		if len(e) > 0 && (e[0] == '+' || e[0] == '-') {
-			negative = e[0] == '-'
-			e = e[1:]
-		}
-		if len(e) == 0 {
-			return 0, false
-		}
-		for _, c := range e {
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			exp = min(exp*10+int(c-'0'), maxExponent)
-		}
-		if negative {
-			exp = -exp
-		}
+	exp, ok := exponent(raw[i:])
+	if !ok {
+		return 0, false
 	}
 	// whole is how many of the digits stand before the decimal point.
 	whole := digits + exp
@@ -248,4 +227,31 @@ func integer(raw []byte) (n int64, ok bool) {
 		n = addSat(n, 1)
 	}
 	return n, true
+}
+
+// exponent reads what may stand behind the digits of a number.
+func exponent(e []byte) (n int, ok bool) {
+	const most = 100_000_000 // more says no more, for no body has as many digits
+	if len(e) == 0 {
+		return 0, true
+	}
+	if e[0] != 'e' && e[0] != 'E' {
+		return 0, false
+	}
+	e = e[1:]
+	negative := false
+	if len(e) > 0 && (e[0] == '+' || e[0] == '-') {
+		negative = e[0] == '-'
+		e = e[1:]
+	}
+	for _, c := range e {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = min(n*10+int(c-'0'), most)
+	}
+	if negative {
+		n = -n
+	}
+	return n, len(e) > 0
 }

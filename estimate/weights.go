@@ -157,36 +157,11 @@ func (w *weights) layOut(t *table) {
 	}
 	for i := range 256 {
 		before := byte(i)
-		from := classOf(before)
-		if from != classWide {
+		if from := classOf(before); from != classWide {
 			w.enter[before] = t.meet[from][classWide]
 		}
 		for b := range byte(128) {
-			to := classOf(b)
-			cost := t.ascii[b]
-			switch {
-			case to == classDigit && from == classDigit:
-				cost = t.digit[1]
-			case to == classDigit:
-				cost = t.digit[0]
-			case to == classSpace && from == classSpace:
-				cost = t.repeated[0]
-			case to == classLine && from == classLine:
-				cost = t.repeated[1]
-			case to == classPunct && b == before:
-				cost = t.repeated[2]
-			}
-			if to != from {
-				cost += t.meet[from][to]
-			}
-			if i, j := int(before)-firstPrinted, int(b)-firstPrinted; 0 <= i && i < printed && 0 <= j && j < printed {
-				cost = uint16(max(int(cost)+bigramStep*int(int8(bigrams[i*printed+j])), 0))
-			}
-			cost = min(cost, marked/8-1)
-			if to == classDigit || to == classSpace && from == classSpace || to == classPunct && b == before {
-				cost |= marked
-			}
-			w.pair[int(b)<<8|int(before)] = cost
+			w.pair[int(b)<<8|int(before)] = t.pair(before, b, bigrams)
 		}
 	}
 	w.run = int64(t.run)
@@ -195,6 +170,41 @@ func (w *weights) layOut(t *table) {
 	w.longRow = int64(t.repeated[3]) - int64(t.repeated[4])
 	w.long = [2]int64{int64(t.long[0]), int64(t.long[1])}
 	w.group = int64(t.digit[0]) - int64(t.digit[1])
+	w.layOutWide(t)
+}
+
+// pair is the weight of an ASCII character after another byte, marked if more than that
+// byte decides.
+func (t *table) pair(before, b byte, bigrams []byte) uint16 {
+	from, to := classOf(before), classOf(b)
+	cost := t.ascii[b]
+	switch {
+	case to == classDigit && from == classDigit:
+		cost = t.digit[1]
+	case to == classDigit:
+		cost = t.digit[0]
+	case to == classSpace && from == classSpace:
+		cost = t.repeated[0]
+	case to == classLine && from == classLine:
+		cost = t.repeated[1]
+	case to == classPunct && b == before:
+		cost = t.repeated[2]
+	}
+	if to != from {
+		cost += t.meet[from][to]
+	}
+	if i, j := int(before)-firstPrinted, int(b)-firstPrinted; 0 <= i && i < printed && 0 <= j && j < printed {
+		cost = uint16(max(int(cost)+bigramStep*int(int8(bigrams[i*printed+j])), 0))
+	}
+	cost = min(cost, marked/8-1)
+	if to == classDigit || to == classSpace && from == classSpace || to == classPunct && b == before {
+		cost |= marked
+	}
+	return cost
+}
+
+// layOutWide fills in the weights of characters above ASCII.
+func (w *weights) layOutWide(t *table) {
 	from := rune(0x80)
 	for _, s := range t.wide {
 		for r := from; r <= s.last; {

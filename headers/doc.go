@@ -28,7 +28,7 @@
 //	anthropic-ratelimit-unified-5h-reset, x-codex-*   subscriptions
 //	x-trial-endpoint-call-*, x-endpoint-monthly-*     Cohere
 //	Retry-After, Retry-After-Ms, X-Ms-Retry-After-Ms  RFC 9110 and Azure
-//	X-Retry-After                                     gateways
+//	X-Retry-After, X-Retry-After-Ms                   gateways
 //	ratelimitbysize-{limit,...}                       Mistral until 2025, tokens
 //	x-ratelimit-timeremaining                         GitHub Models, a wait
 //	x-should-retry                                    OpenAI, Anthropic

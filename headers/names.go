@@ -335,37 +335,22 @@ func kindOf(key string) kind {
 		if key[1] != '-' {
 			return kindNone
 		}
-		switch key[2] | 0x20 {
-		case 'r':
-			switch {
-			case foldEqual(key, "x-retry-after"):
-				return kindRetry
-			case !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
-			case foldEqual(key, "x-ratelimit-policy"):
-				return kindIETF
-			case foldPrefix(key, "x-ratelimit-"), foldPrefix(key, "x-rate-limit-"), foldPrefix(key, "x-ratelimitbysize-"):
-				return kindQuota
-			}
-		case 'm':
-			if foldEqual(key, "x-ms-retry-after-ms") {
-				return kindRetry
-			}
-		case 's':
-			if foldEqual(key, "x-should-retry") {
-				return kindShould
-			}
-		case 'c':
-			if foldPrefix(key, "x-codex-") {
-				return kindCodex
-			}
-		case 't':
-			if foldPrefix(key, "x-trial-endpoint-call-") {
-				return kindQuota
-			}
-		case 'e':
-			if foldPrefix(key, "x-endpoint-monthly-call-") {
-				return kindQuota
-			}
+		switch c := key[2] | 0x20; {
+		case c == 'r' && (foldEqual(key, "x-retry-after") || foldEqual(key, "x-retry-after-ms")):
+			return kindRetry
+		case c == 'r' && !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer
+		case c == 'r' && foldEqual(key, "x-ratelimit-policy"):
+			return kindIETF
+		case c == 'r' && (foldPrefix(key, "x-ratelimit-") || foldPrefix(key, "x-rate-limit-") || foldPrefix(key, "x-ratelimitbysize-")):
+			return kindQuota
+		case c == 'm' && foldEqual(key, "x-ms-retry-after-ms"):
+			return kindRetry
+		case c == 's' && foldEqual(key, "x-should-retry"):
+			return kindShould
+		case c == 'c' && foldPrefix(key, "x-codex-"):
+			return kindCodex
+		case c == 't' && foldPrefix(key, "x-trial-endpoint-call-"), c == 'e' && foldPrefix(key, "x-endpoint-monthly-call-"):
+			return kindQuota
 		}
 	}
 	return kindNone

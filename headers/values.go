@@ -122,11 +122,13 @@ func (s *slot) later(v reset) {
 
 // parseReset reads
 //
-//	reset    = number / duration / instant
+//	reset    = number / duration / instant / timespan / ISO 8601
 //	number   = see retryafter.Clock.Number: seconds from now, or Unix time in
 //	           seconds, milliseconds, microseconds or nanoseconds
 //	duration = see retryafter.Spelled; here without spaces
 //	instant  = see retryafter.ParseDate
+//	timespan = see retryafter.TimeSpan
+//	ISO 8601 = see retryafter.ISO
 //
 // An instant that is past is zero. Signs, exponents and words are unknown.
 func parseReset(s string, c *retryafter.Clock) reset {
@@ -147,6 +149,12 @@ func parseReset(s string, c *retryafter.Clock) reset {
 	}
 	if d, ok := c.Date(s); ok {
 		return reset{Span{d, true}, asInstant}
+	}
+	if d, ok := retryafter.ISO(s); ok {
+		return reset{Span{d, true}, asDuration}
+	}
+	if d, ok := retryafter.TimeSpan(s); ok {
+		return reset{Span{d, true}, asDuration}
 	}
 	return reset{}
 }

@@ -139,6 +139,9 @@ func TestAWaitInTheFieldOfGatewaysArrives(t *testing.T) {
 	if i := refused("X-Retry-After: 45"); i.NotBefore != after(45*time.Second) || i.Unread != 0 {
 		t.Errorf("%+v", i)
 	}
+	if i := refused("X-Retry-After-Ms: 45000"); i.NotBefore != after(45*time.Second) || i.Unread != 0 {
+		t.Errorf("%+v", i)
+	}
 	if i := refused("X-Retry-After: soon"); i.NotBefore.OK || i.Unread != 1 {
 		t.Errorf("%+v", i)
 	}

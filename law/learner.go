@@ -86,11 +86,6 @@ type Belief struct {
 	Since    time.Time     // when it began, or was given up
 	Why      string        // for people
 	Until    time.Time     // given up: nothing is believed before that
-
-	// Ask is the next edge that answers have named, while it is not known whether
-	// the window ends there. A few calls that leave after it show that: until then
-	// other books wait longer than they need. Zero: no edge was named, or it is known.
-	Ask time.Time
 }
 
 // At is the law for a meter whose instants are counted from base. Before the first
@@ -489,7 +484,6 @@ func (l *Learner) Saw(e Evidence) (b Belief, changed bool) {
 	default:
 		l.read(e)
 		l.conclude(e.Answered)
-		l.belief.Ask = l.ask(e.Answered)
 	}
 	return l.belief, l.belief.Law != before
 }
@@ -739,20 +733,6 @@ func (l *Learner) prove(m Mark, remaining, tol int64) {
 			f.proofs++
 		}
 	}
-}
-
-// ask is the next edge that a few calls should look at.
-func (l *Learner) ask(now time.Time) time.Time {
-	w := l.windows[fixedFromReset]
-	if w == nil || l.belief.Law.Shape == limit.ShapeFixed || l.belief.Law.Shape == limit.ShapeBucket ||
-		now.Before(l.belief.Until) {
-		return time.Time{}
-	}
-	edge := l.base.Add(w.Law().Edge)
-	if past := now.Sub(edge); past >= 0 {
-		edge = edge.Add((past/l.o.Window + 1) * l.o.Window)
-	}
-	return edge
 }
 
 // conclude believes what the votes say.

@@ -237,6 +237,8 @@ func (b *book) force(now time.Duration, cost int64) {
 
 // asks reports whether a call is to go, though the books say wait, to see whether
 // a window ended at the edge that answers named: four at each edge, at three edges.
+// Package budget does not ask: these calls leave beyond the credit. Its calls that
+// leave within the credit show an edge too.
 func (c *client) asks() bool {
 	for _, b := range c.books {
 		if b.ask == 0 || c.now < b.ask+150*time.Millisecond || c.edges >= 12 {
@@ -252,6 +254,20 @@ func (c *client) asks() bool {
 		}
 	}
 	return false
+}
+
+// doubtful is the next edge that answers have named, while it is not known whether the
+// window ends there.
+func (l *Learner) doubtful(now time.Time) (edge time.Time, ok bool) {
+	w := l.windows[fixedFromReset]
+	if w == nil || l.belief.Law.Shape == limit.ShapeFixed || l.belief.Law.Shape == limit.ShapeBucket || now.Before(l.belief.Until) {
+		return edge, false
+	}
+	edge = l.base.Add(w.Law().Edge)
+	if past := now.Sub(edge); past >= 0 {
+		edge = edge.Add((past/l.o.Window + 1) * l.o.Window)
+	}
+	return edge, true
 }
 
 func (b *book) giveBack(taken time.Duration, cost int64) {
@@ -275,9 +291,9 @@ func (b *book) answered(c *client, j *job, i int, remaining int64, reset Span) {
 	if changed {
 		b.follow(c, belief)
 	}
-	if belief.Ask.IsZero() {
+	if next, ok := b.learner.doubtful(c.time()); !ok {
 		b.ask = 0
-	} else if ask := belief.Ask.Sub(c.base); b.ask == 0 || c.now > b.ask+30*time.Second {
+	} else if ask := next.Sub(c.base); b.ask == 0 || c.now > b.ask+30*time.Second {
 		b.ask = ask
 		c.at(ask+150*time.Millisecond, c.pump)
 	}

@@ -9,6 +9,7 @@ import (
 type want struct {
 	cost, likely Cost
 	spend        Spend
+	pricer       Pricer
 	a            amounts // of cost
 	place        bool    // takes a place in flight
 	first        bool
@@ -32,6 +33,7 @@ func (l *Limiter) want(w *want, a *Ask, place bool) error {
 	if a.Spend != (Spend{}) {
 		w.spend = a.Spend.bounded()
 	}
+	w.pricer = a.Pricer
 	w.place, w.first, w.class, w.tenant = place, a.First, a.Class, &l.root
 	if w.class >= classes {
 		return &ConfigError{"Class", uint8(w.class), "must be Interactive or Batch"}
@@ -52,7 +54,10 @@ func (l *Limiter) want(w *want, a *Ask, place bool) error {
 			if name == "" {
 				continue
 			}
-			s := l.scopes.find(name)
+			s := l.sameAsLast(len(path), name)
+			if s == nil {
+				s = l.scopes.find(name)
+			}
 			if s == nil {
 				made = true
 				if _, err := l.scope(name); err != nil {
@@ -68,12 +73,21 @@ func (l *Limiter) want(w *want, a *Ask, place bool) error {
 			}
 		}
 		if !made {
-			l.path, w.path = path[:0], path
+			l.path, w.path = path, path
 			break
 		}
 	}
 	for _, s := range w.path {
 		l.use(s)
+	}
+	return nil
+}
+
+// sameAsLast is the i-th scope of the call before, if it has that name, or nil. Most
+// calls of a program have one path, and looking names up takes longer.
+func (l *Limiter) sameAsLast(i int, name string) *scope {
+	if i < len(l.path) && l.path[i].name == name {
+		return l.path[i]
 	}
 	return nil
 }
@@ -235,44 +249,21 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 				b.takeMore(now, c)
 			}
 		}
-		if l.young.oldest != nil || s.busy.trail != nil {
-			l.remember(s, now)
-		}
-		s.busy.debits = s.busy.debits.plus(w.cost)
+		l.debit(s, w.cost, now)
 	}
 	if l.waiting > 0 {
 		l.meet(w) // before the reservation gets its number: see flow.born
 	}
-	spends := w.spend != Spend{}
-	if spends {
+	if w.spend != (Spend{}) {
 		for i := 0; i <= len(w.path); i++ {
 			l.spend(l.at(w.path, i), w, now)
 		}
 	}
-	r := Reservation{seq: l.open.seq}
-	var e *entry
-	if w.place {
-		e = l.open.put(l, w.cost)
-		if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost || spends {
-			e.more, e.class, e.spare, e.spend = true, w.class, w.cost.minus(w.likely), w.spend
-			if w.tenant != &l.root {
-				e.tenant = w.tenant
-			}
-		}
-		r = Reservation{by: e, seq: e.seq}
-	}
+	r := l.reserve(w, now)
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
-		if e != nil {
-			s.busy.open++
-			if s != &l.root {
-				l.use(s)
-				e.path = append(e.path, hold{s: s})
-			}
-			s.busy.spare = s.busy.spare.plus(e.spare)
-			if p := s.pause; p != nil && now < s.pausedUntil {
-				p.probe = e.seq
-			}
+		if w.place && s != &l.root {
+			l.use(s)
 		}
 		if l.waiting == 0 {
 			continue
@@ -290,6 +281,95 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 		}
 	}
 	return r
+}
+
+// reserve makes the reservation of what w has taken. It keeps the scopes of its path
+// from being forgotten: the caller uses each once more for it.
+func (l *Limiter) reserve(w *want, now int64) Reservation {
+	if !w.place {
+		return Reservation{seq: l.open.seq} // no handle, but the age is kept
+	}
+	e := l.open.put(l, w.cost)
+	if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost || w.spend != (Spend{}) {
+		e.more, e.class, e.spare, e.spend = true, w.class, w.cost.minus(w.likely), w.spend
+		if w.tenant != &l.root {
+			e.tenant = w.tenant
+		}
+	}
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		s.busy.open++
+		if s != &l.root {
+			e.path = append(e.path, hold{s: s})
+		}
+		if e.more {
+			s.busy.spare = s.busy.spare.plus(e.spare)
+		}
+		if p := s.pause; p != nil && now < s.pausedUntil {
+			p.probe = e.seq
+		}
+	}
+	return Reservation{by: e, seq: e.seq}
+}
+
+// admit takes what w wants in all scopes of its path while nobody waits, if it may go
+// at now: there are places in flight, no pause, and credit in each limit. The
+// reservation then uses the scopes in place of w. Else, or if w is unusual, it leaves
+// all as it was. It decides as lacks and take do, in one pass.
+func (l *Limiter) admit(w *want, now int64) (r Reservation, ok bool) {
+	if l.waiting > 0 || !w.place || w.spend != (Spend{}) || !w.cost.usual() {
+		return Reservation{}, false
+	}
+	for i := 0; i <= len(w.path); i++ {
+		s := l.at(w.path, i)
+		if s.full() || now < s.pausedUntil || !s.take(now, &w.a) {
+			for i--; i >= 0; i-- {
+				s := l.at(w.path, i)
+				s.untake(&w.a, len(s.limits))
+			}
+			return Reservation{}, false
+		}
+	}
+	for i := 0; i <= len(w.path); i++ {
+		l.debit(l.at(w.path, i), w.cost, now)
+	}
+	return l.reserve(w, now), true
+}
+
+// take spends a in all limits of s at now, if all have room for it.
+func (s *scope) take(now int64, a *amounts) bool {
+	limits := s.limits
+	for i := range limits {
+		b := &limits[i]
+		var ok bool
+		if c := a.in(b.unit); b.more == nil { // asked here, as a call costs more
+			ok = b.Bucket.take(now, c)
+		} else {
+			ok = b.takeMore(now, c)
+		}
+		if !ok {
+			s.untake(a, i)
+			return false
+		}
+	}
+	return true
+}
+
+// untake undoes take in the first n limits, exactly: they were advanced to the same
+// instant.
+func (s *scope) untake(a *amounts, n int) {
+	for i := range s.limits[:n] {
+		b := &s.limits[i]
+		b.untake(a.in(b.unit))
+	}
+}
+
+// debit notes what is taken of s at now.
+func (l *Limiter) debit(s *scope, c Cost, now int64) {
+	if l.young.oldest != nil || s.busy.trail != nil {
+		l.remember(s, now)
+	}
+	s.busy.debits = s.busy.debits.plus(c)
 }
 
 // meet makes sure that w has a flow in each line that it will be charged in. A flow

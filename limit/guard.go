@@ -99,7 +99,7 @@ func (g *Guard) Shown(sent time.Duration, units, sure int64) {
 
 // Passed takes in that a call sent at that instant was not refused.
 func (g *Guard) Passed(now, sent time.Duration) {
-	if !g.spent || int64(sent) < g.since {
+	if !g.proves(int64(sent)) {
 		return
 	}
 	g.spent = false
@@ -110,6 +110,10 @@ func (g *Guard) Passed(now, sent time.Duration) {
 	g.pace.advance(int64(now))
 	g.resize(burst)
 }
+
+// proves reports whether a whole burst went before a call that was sent at that
+// instant: if it is not refused, the burst was not.
+func (g *Guard) proves(sent int64) bool { return g.spent && sent >= g.since }
 
 // Refused takes in a refusal at instant now: the guard is as at the start, with
 // nothing shown, and an open one is closed.

@@ -35,10 +35,26 @@ type Ask struct {
 	// Class is the priority. Zero is Interactive.
 	Class Class
 
+	// Pricer prices the call anew when it has waited and its turn comes. Nil keeps
+	// Cost. A ledger other than a [Limiter] may not read it.
+	Pricer Pricer
+
 	// First puts the call before the others of its tenant and class that wait. It
 	// is for a further attempt of what was admitted before; used for every call
 	// it means nothing.
 	First bool
+}
+
+// A Pricer knows what a call costs now. An estimate of a call that has waited may be
+// old: answers of others have taught more since.
+type Pricer interface {
+	// Price is the cost of the call and, as in [Ask.Likely], what it will probably
+	// cost in the end. A price in other units than [Ask.Cost], or above what a limit
+	// admits at all, is not used.
+	//
+	// The limiter holds its lock: Price must return at once and must not call the
+	// limiter.
+	Price() (cost, likely Cost)
 }
 
 // A Class is a priority. Of two calls that wait for the same limit, the one of the

@@ -94,7 +94,7 @@ type Limiter struct {
 	shares   int
 	allowed  [8]*Allowances // some in use, to be used again
 	allows   int
-	path     []*scope // of the call that is being decided
+	path     []*scope // of the call that is being decided, or of the last one; all of them are there
 }
 
 var _ Ledger = (*Limiter)(nil)
@@ -258,8 +258,12 @@ func (l *Limiter) TryAdmit(a Ask) (Reservation, error) {
 	if err := l.want(&w, &a, true); err != nil {
 		return Reservation{}, err
 	}
+	now := l.catchUp()
+	if r, ok := l.admit(&w, now); ok {
+		return r, nil
+	}
 	defer l.unwant(&w)
-	return l.try(&w)
+	return l.try(&w, now)
 }
 
 // TryAcquire is [Limiter.TryAdmit] of cost in the root scope.
@@ -274,12 +278,11 @@ func (l *Limiter) TryAcquire(cost Cost) (Reservation, error) {
 	}
 	w := want{tenant: &l.root, place: true}
 	w.price(cost, Cost{})
-	return l.try(&w)
+	return l.try(&w, l.catchUp())
 }
 
 // try is TryAdmit for a want.
-func (l *Limiter) try(w *want) (Reservation, error) {
-	now := l.catchUp()
+func (l *Limiter) try(w *want, now int64) (Reservation, error) {
 	if e := l.impossible(w); e != nil {
 		return Reservation{}, e
 	}
@@ -390,26 +393,11 @@ func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok
 	if place && s.full() || now < s.pausedUntil || !cost.usual() {
 		return Reservation{}, false
 	}
-	a, limits := cost.amounts(), s.limits
-	for i := range limits {
-		b := &limits[i]
-		var ok bool
-		if c := a.in(b.unit); b.more == nil { // asked here, as a call costs more
-			ok = b.Bucket.take(now, c)
-		} else {
-			ok = b.takeMore(now, c)
-		}
-		if !ok {
-			for j := range i { // advanced to the same instant: exactly undone
-				limits[j].untake(a.in(limits[j].unit))
-			}
-			return Reservation{}, false
-		}
+	a := cost.amounts()
+	if !s.take(now, &a) {
+		return Reservation{}, false
 	}
-	if l.young.oldest != nil || s.busy.trail != nil {
-		l.remember(s, now)
-	}
-	s.busy.debits = s.busy.debits.plus(cost)
+	l.debit(s, cost, now)
 	if !place {
 		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
 	}

@@ -18,9 +18,10 @@ func (e *entry) Sent(seq uint64) {
 	if e.seq == seq {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.more, e.mark = true, mark{set: true, at: now, sums: l.root.sumsAt(now)}
+		e.more, e.mark.set, e.mark.at = true, true, now
+		l.root.sumsAt(now, &e.mark.sums)
 		for i := range e.path {
-			e.path[i].sums = e.path[i].s.sumsAt(now)
+			e.path[i].s.sumsAt(now, &e.path[i].sums)
 		}
 		l.young.push(e)
 	}
@@ -202,7 +203,7 @@ func (s *scope) passed(l *Limiter, e *entry) (grown bool) {
 	}
 	for i := range s.limits {
 		b := &s.limits[i]
-		if b.more == nil || !b.more.guarded || b.more.guard.open {
+		if b.more == nil || !b.more.guarded || b.more.guard.open || !b.more.guard.proves(e.mark.at) {
 			continue
 		}
 		now := l.catchUp()
@@ -301,12 +302,13 @@ type sums struct {
 	before  Cost // debits when the mark was settleTime away; where there is a trail
 }
 
-func (s *scope) sumsAt(now int64) sums {
-	n := sums{debits: s.busy.debits, refunds: s.busy.refunds}
-	if s.busy.trail != nil {
-		n.before = s.busy.trail.at(now-settleTime, s.busy.debits)
+// sumsAt writes to n what the sums of s are at now.
+func (s *scope) sumsAt(now int64, n *sums) {
+	b := s.busy
+	n.debits, n.refunds, n.before = b.debits, b.refunds, Cost{}
+	if b.trail != nil {
+		n.before = b.trail.at(now-settleTime, b.debits)
 	}
-	return n
 }
 
 // A trail is what had been charged in a scope by some instants of the last half of

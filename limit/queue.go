@@ -21,6 +21,7 @@ type waiter struct {
 	l            *Limiter
 	cost, likely Cost
 	spend        Spend
+	pricer       Pricer
 	first        bool
 	seq          uint64        // order of arrival
 	joined       int64         // instant
@@ -104,11 +105,14 @@ func (l *Limiter) ask(a *Ask, place bool, deadline time.Time) (*waiter, Reservat
 
 // enter is ask for a want, at the instant stamp. It lets go of the want.
 func (l *Limiter) enter(w *want, deadline time.Time, stamp int64) (t *waiter, r Reservation, err error) {
+	now := l.catchUpTo(stamp)
+	if r, ok := l.admit(w, now); ok {
+		return nil, r, nil
+	}
 	if e := l.impossible(w); e != nil {
 		l.unwant(w)
 		return nil, r, e
 	}
-	now := l.catchUpTo(stamp)
 	if e := l.beyond(w, now); e != nil {
 		l.unwant(w)
 		return nil, r, e
@@ -153,7 +157,7 @@ func (l *Limiter) join(w *want, k *lane, st *stop, now int64, deadline time.Time
 	}
 	l.open.seq++
 	t := l.newWaiter()
-	t.spend = w.spend
+	t.spend, t.pricer = w.spend, w.pricer
 	t.cost, t.likely, t.first, t.seq, t.joined, t.expires = w.cost, w.likely, w.first, l.open.seq, now, expires
 	if t.older = l.newest; l.newest == nil {
 		l.oldest = t
@@ -200,7 +204,7 @@ func (t *waiter) drop() {
 	case <-t.done: // its owner left
 	default:
 	}
-	t.r, t.err = Reservation{}, nil
+	t.r, t.err, t.pricer = Reservation{}, nil, nil
 	t.l.waiters.Put(t)
 }
 
@@ -438,7 +442,44 @@ func (l *Limiter) turn(q *line, now int64) {
 		l.lookAt(q, at)
 		return
 	}
+	if l.reprice(k) {
+		if q.first() != k {
+			return // it costs more than the floor has earned: q is looked at again
+		}
+		if at, stays := l.stays(q, k, now); stays {
+			l.lookAt(q, at)
+			return
+		}
+	}
 	l.goOn(k, now)
+}
+
+// reprice takes over what the head of k costs now, and reports whether that is
+// another cost than before. It is asked at its turn alone: in a long line most prices
+// would be asked for in vain.
+func (l *Limiter) reprice(k *lane) (changed bool) {
+	t := k.head
+	if t.pricer == nil {
+		return false
+	}
+	var w want
+	k.want(&w)
+	w.price(t.pricer.Price())
+	if w.cost == t.cost && w.likely == t.likely || l.key(&w).needs != k.needs || l.impossible(&w) != nil {
+		return false
+	}
+	more, likely := w.cost.minus(t.cost), w.likely.minus(t.likely)
+	for i := 0; i <= len(k.path); i++ {
+		s := l.at(k.path, i)
+		s.busy.asked = s.busy.asked.plus(more)
+	}
+	k.likely = k.likely.plus(likely)
+	if t.first {
+		k.firstLikely = k.firstLikely.plus(likely)
+	}
+	k.in.count(k, likely)
+	t.cost, t.likely = w.cost, w.likely
+	return more != Cost{}
 }
 
 // goOn lets the head of k go, or takes k to the line of something else.

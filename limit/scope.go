@@ -281,6 +281,9 @@ func (l *Limiter) forget() {
 		}
 		l.idlers--
 		l.scopes.remove(s)
+		if contains(l.path, s) {
+			l.path = l.path[:0]
+		}
 	}
 }
 

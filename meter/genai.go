@@ -13,6 +13,7 @@ import (
 // calls of one kind: how long they took, and their tokens.
 type operation struct {
 	durations     map[int]*Histogram // seconds from its turn to its end, by status from 400 on; 0 is success, -1 no response
+	usual         *Histogram         // of success, once there was one: most calls have it
 	first         Histogram          // seconds from the last attempt's start to the first chunk, of streams
 	input, output Histogram          // tokens of a call, as reported
 	cached        int64
@@ -91,6 +92,20 @@ func (b *budget) operation(r *http.Request) *operation {
 	return o
 }
 
+// durationsOf is the histogram of a status, as durations has it.
+func (o *operation) durationsOf(status int) *Histogram {
+	h := o.durations[status]
+	if h == nil {
+		n := newHistogram(durationBounds)
+		h = &n
+		o.durations[status] = h
+	}
+	if status == 0 {
+		o.usual = h
+	}
+	return h
+}
+
 func (o *operation) settled(status int, took float64, first time.Duration, u transport.Usage) {
 	if first > 0 {
 		o.first.add(seconds(first))
@@ -103,11 +118,9 @@ func (o *operation) settled(status int, took float64, first time.Duration, u tra
 	case status > 599:
 		status = 599
 	}
-	h := o.durations[status]
-	if h == nil {
-		n := newHistogram(durationBounds)
-		h = &n
-		o.durations[status] = h
+	h := o.usual
+	if status != 0 || h == nil {
+		h = o.durationsOf(status)
 	}
 	h.add(took)
 	if u.Found {

@@ -35,7 +35,7 @@ type Meter struct {
 
 	mu      sync.Mutex // guards all below, and is held for no call outside
 	now     time.Duration
-	calls   map[*http.Request]*call
+	calls   calls
 	free    *call
 	budgets []*budget
 	tenants top
@@ -56,7 +56,7 @@ func New(o Options) *Meter {
 		o.Scopes = 50
 	}
 	return &Meter{
-		o: o, base: time.Now(), calls: map[*http.Request]*call{},
+		o: o, base: time.Now(), calls: calls{others: map[*http.Request]*call{}},
 		tenants: newTop(o.Tenants), scopes: newTop(o.Scopes),
 	}
 }
@@ -85,6 +85,7 @@ type budget struct {
 
 // call is a call between its first hook and its last.
 type call struct {
+	request       *http.Request
 	budget        *budget    // nil before the call is queued
 	members       [3]*member // of the budget, the tenant and the scope, see series
 	n             int        // how many of them there are
@@ -94,6 +95,41 @@ type call struct {
 	queued        time.Duration // since Meter.base
 	admitted      bool
 	before, after *call // in the line; after also links the free ones
+}
+
+// calls are those that are not over, by their request. The newest is not in the map:
+// with one call at a time, or hooks of one call in a row, that is all there is to find.
+type calls struct {
+	newest *call // nil if it is over
+	others map[*http.Request]*call
+}
+
+func (cs *calls) find(r *http.Request) *call {
+	if c := cs.newest; c != nil && c.request == r {
+		return c
+	}
+	if len(cs.others) == 0 {
+		return nil
+	}
+	return cs.others[r]
+}
+
+// add adds a call, in place of another one of its request.
+func (cs *calls) add(c *call) {
+	if old := cs.newest; old != nil && old.request != c.request {
+		cs.others[old.request] = old
+	}
+	cs.newest = c
+}
+
+// drop forgets the call of a request.
+func (cs *calls) drop(r *http.Request) {
+	if c := cs.newest; c != nil && c.request == r {
+		cs.newest = nil
+	}
+	if len(cs.others) > 0 {
+		delete(cs.others, r)
+	}
 }
 
 // line is those who wait, in the order of arrival.
@@ -201,14 +237,14 @@ func (m *Meter) enter(r *http.Request) *call {
 	if c == nil {
 		c = &call{}
 	}
-	m.free, c.after = c.after, nil
-	m.calls[r] = c
+	m.free, c.after, c.request = c.after, nil, r
+	m.calls.add(c)
 	return c
 }
 
 // open is the call of a request, if it was queued and is not over.
 func (m *Meter) open(r *http.Request) *call {
-	if c := m.calls[r]; c != nil && c.budget != nil {
+	if c := m.calls.find(r); c != nil && c.budget != nil {
 		return c
 	}
 	return nil
@@ -226,7 +262,7 @@ func (m *Meter) queued(b *budget, r *http.Request, cost limit.Cost) {
 	defer m.mu.Unlock()
 	var c *call
 	if m.o.Tenant == nil { // who may have been here
-		if c = m.calls[r]; c != nil && c.budget != nil {
+		if c = m.calls.find(r); c != nil && c.budget != nil {
 			c = nil // the request is sent again before its first call is over
 		}
 		if c != nil {
@@ -280,7 +316,7 @@ func (m *Meter) leave(c *call, at time.Duration) {
 }
 
 func (m *Meter) forget(r *http.Request, c *call) {
-	delete(m.calls, r)
+	m.calls.drop(r)
 	*c = call{after: m.free}
 	m.free = c
 }
@@ -369,11 +405,10 @@ func (m *Meter) answered(b *budget, a transport.Attempt) {
 		m.mu.Lock() // reading the clock is a tenth of what a call costs here
 	}
 	defer m.mu.Unlock()
-	for u, n := range [4]int64{limit.Requests: a.Left.Requests, limit.Input: a.Left.Input, limit.Output: a.Left.Output, limit.Tokens: a.Left.Tokens} {
-		if n >= 0 {
-			b.left[u], b.known[u] = n, true
-		}
-	}
+	b.leaves(limit.Requests, a.Left.Requests)
+	b.leaves(limit.Input, a.Left.Input)
+	b.leaves(limit.Output, a.Left.Output)
+	b.leaves(limit.Tokens, a.Left.Tokens)
 	if o == RateLimited {
 		m.charts.present().RateLimited++
 	}
@@ -388,6 +423,13 @@ func (m *Meter) answered(b *budget, a transport.Attempt) {
 		if o != NoResponse {
 			s.counts.Header.put(i, took)
 		}
+	}
+}
+
+// leaves notes what an answer says is left of a unit; -1 is nothing.
+func (b *budget) leaves(u limit.Unit, n int64) {
+	if n >= 0 {
+		b.left[u], b.known[u] = n, true
 	}
 }
 

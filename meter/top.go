@@ -3,6 +3,7 @@ package meter
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"slices"
 	"time"
 )
@@ -28,6 +29,8 @@ type top struct {
 	room     int
 	named    map[string]*member
 	watched  []candidate
+	hashes   []uint64 // of their names; comparing these is cheaper than a map
+	least    int64    // none of them weighs less: weights only grow between reviews
 	seed     maphash.Seed
 	rest     *member
 	reviewed time.Duration
@@ -59,7 +62,6 @@ func (m *member) live() *member {
 
 type candidate struct {
 	name      string
-	hash      uint64 // of the name; a comparison of it is cheaper than a map
 	weight    int64
 	inherited int64 // part of weight
 }
@@ -87,23 +89,27 @@ func (t *top) of(name string, weight int64, now time.Duration) *member {
 		return t.admit(name, weight)
 	}
 	hash := maphash.String(t.seed, name)
-	lightest := 0
+	if i := slices.Index(t.hashes, hash); i >= 0 && t.watched[i].name == name {
+		t.watched[i].weight += weight
+		return t.rest
+	}
+	lightest, least := 0, int64(math.MaxInt64)
 	for i := range t.watched {
-		c := &t.watched[i]
-		if c.hash == hash && c.name == name {
-			c.weight += weight
-			return t.rest
-		}
-		if c.weight < t.watched[lightest].weight {
-			lightest = i
+		if w := t.watched[i].weight; w < least {
+			if lightest, least = i, w; w <= t.least {
+				break // none is lighter
+			}
 		}
 	}
 	if len(t.watched) < min(t.room, watchedMost) {
-		t.watched = append(t.watched, candidate{name: name, hash: hash, weight: weight})
+		t.watched = append(t.watched, candidate{name: name, weight: weight})
+		t.hashes, t.least = append(t.hashes, hash), 0
 		return t.rest
 	}
+	t.least = least
 	c := &t.watched[lightest]
-	*c = candidate{name: name, hash: hash, weight: c.weight + weight, inherited: c.weight}
+	*c = candidate{name: name, weight: c.weight + weight, inherited: c.weight}
+	t.hashes[lightest] = hash
 	return t.rest
 }
 
@@ -144,7 +150,10 @@ func (t *top) review(now time.Duration) {
 			kept = append(kept, c)
 		}
 	}
-	t.watched = kept
+	t.watched, t.hashes, t.least = kept, t.hashes[:0], 0
+	for _, c := range kept {
+		t.hashes = append(t.hashes, maphash.String(t.seed, c.name))
+	}
 }
 
 // list returns the series by weight of the tokens charged, the heaviest first,

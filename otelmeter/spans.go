@@ -101,78 +101,92 @@ func (s *Spans) Trace() transport.Trace {
 	return transport.Trace{
 		Queued: func(r *http.Request, c limit.Cost) {
 			if sp := spanOf(r); sp != nil {
-				sp.AddEvent("tripmeter.queued", trace.WithAttributes(
-					attribute.Int64("tripmeter.estimated.input_tokens", c.Input), attribute.Int64("tripmeter.estimated.output_tokens", c.Output)))
+				sp.note("tripmeter.queued",
+					attribute.Int64("tripmeter.estimated.input_tokens", c.Input), attribute.Int64("tripmeter.estimated.output_tokens", c.Output))
 			}
 		},
 		Granted: func(r *http.Request, _ limit.Cost, wait time.Duration) {
 			if sp := spanOf(r); sp != nil {
 				sp.granted.Store(true)
 				sp.SetAttributes(attribute.Float64("tripmeter.wait", wait.Seconds()))
-				sp.AddEvent("tripmeter.admitted")
+				sp.note("tripmeter.admitted")
 			}
 		},
 		Refused: func(r *http.Request, err error) {
 			if sp := spanOf(r); sp != nil {
-				sp.AddEvent("tripmeter.refused", trace.WithAttributes(attribute.String("error.type", "tripmeter.refused"), attribute.String("tripmeter.reason", err.Error())))
+				sp.note("tripmeter.refused", attribute.String("error.type", "tripmeter.refused"), attribute.String("tripmeter.reason", err.Error()))
 				if !sp.granted.Load() {
 					sp.SetAttributes(attribute.String("error.type", "tripmeter.refused"))
 				}
 			}
 		},
 		Answered: func(a transport.Attempt) {
-			sp := spanOf(a.Request)
-			if sp == nil {
-				return
+			if sp := spanOf(a.Request); sp != nil {
+				sp.attempt(a)
 			}
-			kvs := []attribute.KeyValue{attribute.Float64("tripmeter.attempt.duration", a.Duration.Seconds())}
-			if a.N > 1 {
-				kvs = append(kvs, attribute.Int("http.request.resend_count", a.N-1))
-			}
-			if a.Status != 0 {
-				kvs = append(kvs, attribute.Int("http.response.status_code", a.Status))
-			}
-			// Err is the base's own, and may quote a URL: it is not recorded.
-			sp.AddEvent("attempt", trace.WithAttributes(kvs...))
 		},
 		Lowered: func(r *http.Request, dimension string, remaining int64) {
 			if sp := spanOf(r); sp != nil {
-				sp.AddEvent("tripmeter.lowered", trace.WithAttributes(attribute.String("tripmeter.limit", dimension), attribute.Int64("tripmeter.remaining", remaining)))
+				sp.note("tripmeter.lowered", attribute.String("tripmeter.limit", dimension), attribute.Int64("tripmeter.remaining", remaining))
 			}
 		},
 		Paused: func(r *http.Request, p limit.Pause) {
 			if sp := spanOf(r); sp != nil {
-				sp.AddEvent("tripmeter.paused", trace.WithAttributes(attribute.Float64("tripmeter.pause", p.For.Seconds()), attribute.String("tripmeter.pause.by", p.By), attribute.String("tripmeter.pause.why", p.Why)))
+				sp.note("tripmeter.paused",
+					attribute.Float64("tripmeter.pause", p.For.Seconds()), attribute.String("tripmeter.pause.by", p.By), attribute.String("tripmeter.pause.why", p.Why))
 			}
 		},
 		Settled: func(e transport.Settlement) {
-			sp := spanOf(e.Request)
-			if sp == nil {
-				return
+			if sp := spanOf(e.Request); sp != nil {
+				sp.settle(e)
 			}
-			sp.SetAttributes(
-				attribute.Int("tripmeter.attempts", e.Attempts),
-				attribute.Int64("tripmeter.charged.input_tokens", e.Charged.Input),
-				attribute.Int64("tripmeter.charged.output_tokens", e.Charged.Output),
-				attribute.Bool("tripmeter.complete", e.Complete),
-			)
-			if e.Attempts > 1 {
-				sp.SetAttributes(attribute.Int("http.request.resend_count", e.Attempts-1))
-			}
-			if e.Usage.Found {
-				sp.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", e.Usage.Input), attribute.Int64("gen_ai.usage.output_tokens", e.Usage.Output))
-			}
-			switch {
-			case e.Status == 0:
-				sp.SetAttributes(attribute.String("error.type", "_OTHER"))
-				sp.SetStatus(codes.Error, "")
-			case e.Status >= 400:
-				sp.SetAttributes(attribute.Int("http.response.status_code", e.Status), attribute.String("error.type", strconv.Itoa(e.Status)))
-				sp.SetStatus(codes.Error, "")
-			default:
-				sp.SetAttributes(attribute.Int("http.response.status_code", e.Status))
-			}
-			sp.End()
 		},
 	}
+}
+
+// note adds an event.
+func (sp *span) note(name string, kvs ...attribute.KeyValue) {
+	sp.AddEvent(name, trace.WithAttributes(kvs...))
+}
+
+// attempt adds the event of an attempt.
+func (sp *span) attempt(a transport.Attempt) {
+	kvs := []attribute.KeyValue{attribute.Float64("tripmeter.attempt.duration", a.Duration.Seconds())}
+	if a.N > 1 {
+		kvs = append(kvs, attribute.Int("http.request.resend_count", a.N-1))
+	}
+	if a.Status != 0 {
+		kvs = append(kvs, attribute.Int("http.response.status_code", a.Status))
+	}
+	// Err is the base's own, and may quote a URL: it is not recorded.
+	sp.note("attempt", kvs...)
+}
+
+// settle says what the call came to, and ends its span.
+func (sp *span) settle(e transport.Settlement) {
+	kvs := []attribute.KeyValue{
+		attribute.Int("tripmeter.attempts", e.Attempts),
+		attribute.Int64("tripmeter.charged.input_tokens", e.Charged.Input),
+		attribute.Int64("tripmeter.charged.output_tokens", e.Charged.Output),
+		attribute.Bool("tripmeter.complete", e.Complete),
+	}
+	if e.Attempts > 1 {
+		kvs = append(kvs, attribute.Int("http.request.resend_count", e.Attempts-1))
+	}
+	if e.Usage.Found {
+		kvs = append(kvs, attribute.Int64("gen_ai.usage.input_tokens", e.Usage.Input), attribute.Int64("gen_ai.usage.output_tokens", e.Usage.Output))
+	}
+	switch {
+	case e.Status == 0:
+		kvs = append(kvs, attribute.String("error.type", "_OTHER"))
+	case e.Status >= 400:
+		kvs = append(kvs, attribute.Int("http.response.status_code", e.Status), attribute.String("error.type", strconv.Itoa(e.Status)))
+	default:
+		kvs = append(kvs, attribute.Int("http.response.status_code", e.Status))
+	}
+	sp.SetAttributes(kvs...)
+	if e.Status == 0 || e.Status >= 400 {
+		sp.SetStatus(codes.Error, "")
+	}
+	sp.End()
 }

@@ -123,6 +123,8 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "v1/tokenizer", Does: Counts, Source: "Alibaba Model Studio API reference, tokenizer"},
 	{Method: post, Path: "tokenizers/estimate-token-count", Does: Counts, Source: "Moonshot API reference"},
 
+	{Method: post, Path: "tokenization", Does: Counts, Source: "IBM watsonx.ai and Volcengine Ark API references, tokenization"},
+
 	// Bytes are stored.
 	{Method: post, Path: "files", Does: Uploads, Creates: true, Source: "OpenAI API reference, files", of: []string{"openai", "azure", "anthropic", "mistral", "groq", "together", "xai", "gemini", "litellm"}},
 	{Method: post, Path: "files/upload", Does: Uploads, Creates: true, Source: "Together API reference, files", of: []string{"together"}},
@@ -132,7 +134,7 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "uploads/*/parts", Does: Uploads, Creates: true, Source: "OpenAI API reference, uploads", of: []string{"openai", "azure"}},
 	{Method: post, Path: "uploads/*/complete", Does: Uploads, Source: "OpenAI API reference, uploads", of: []string{"openai", "azure"}},
 	{Method: post, Path: "uploads/*/cancel", Does: Manages, Source: "OpenAI API reference, uploads", of: []string{"openai", "azure"}},
-	{Method: post, Path: "containers/*/files", Does: Uploads, Creates: true, Source: "OpenAI API reference, containers", of: []string{"openai"}},
+	{Method: post, Path: "containers/*/files", Does: Uploads, Creates: true, Source: "OpenAI API reference, containers", of: []string{"openai", "azure"}},
 	{Method: post, Path: "datasets", own: true, Does: Uploads, Creates: true, Source: "Cohere API reference, datasets; Fireworks API reference", of: []string{"cohere", "fireworks"}},
 	{Method: post, Path: "datasets/*:upload", Does: Uploads, Creates: true, Source: "Fireworks API reference, datasets", of: []string{"fireworks"}},
 	{Method: post, Path: "skills", own: true, Does: Uploads, Creates: true, Source: "Anthropic API reference, skills", of: []string{"anthropic"}},
@@ -166,9 +168,9 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "supervisedFineTuningJobs", Does: Manages, Creates: true, Source: "Fireworks API reference, fine-tuning", of: []string{"fireworks"}},
 	{Method: post, Path: "tunedModels", Does: Manages, Creates: true, Source: "Gemini API reference, tuning", of: []string{"gemini"}},
 	{Method: post, Path: "tuningJobs", Does: Manages, Creates: true, Source: "Vertex AI reference, tuning", of: []string{"vertex"}},
-	{Method: post, Path: "evals", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, evals", of: []string{"openai"}},
-	{Method: post, Path: "evals/*/runs", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, evals", of: []string{"openai"}},
-	{Method: post, Path: "evals/*/runs/*", own: true, Does: Manages, Source: "OpenAI API reference, evals", of: []string{"openai"}},
+	{Method: post, Path: "evals", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, evals", of: []string{"openai", "azure"}},
+	{Method: post, Path: "evals/*/runs", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, evals", of: []string{"openai", "azure"}},
+	{Method: post, Path: "evals/*/runs/*", own: true, Does: Manages, Source: "OpenAI API reference, evals", of: []string{"openai", "azure"}},
 
 	// What an answer was made from, and what it left behind.
 	{Method: post, Path: "responses/*/cancel", Does: Manages, Source: "OpenAI API reference, responses", of: []string{"openai", "azure", "vllm", "litellm"}},
@@ -192,7 +194,8 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "vector_stores/*/file_batches", Does: Manages, Creates: true, Source: "OpenAI API reference, vector stores", of: []string{"openai", "azure"}},
 	{Method: post, Path: "vector_stores/*/file_batches/*/cancel", Does: Manages, Source: "OpenAI API reference, vector stores", of: []string{"openai", "azure"}},
 	{Method: post, Path: "vector_stores/*/search", Does: Manages, Source: "OpenAI API reference, vector stores", of: []string{"openai", "litellm"}},
-	{Method: post, Path: "containers", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, containers", of: []string{"openai"}},
+	{Method: post, Path: "search", Does: Manages, Source: "Perplexity, Tavily and Exa API references, search: pages are found, and priced by the call"},
+	{Method: post, Path: "containers", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, containers", of: []string{"openai", "azure"}},
 	{Method: post, Path: "realtime/sessions", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime", of: []string{"openai", "azure"}},
 	{Method: post, Path: "realtime/client_secrets", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime; xAI API reference", of: []string{"openai", "xai"}},
 	{Method: post, Path: "realtime/transcription_sessions", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime", of: []string{"openai"}},

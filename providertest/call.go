@@ -52,23 +52,22 @@ type exchange struct {
 }
 
 func (c *exchange) serve() {
-	p, r := c.p, c.r
 	k, priced := kinds[c.path]
-	switch {
+	switch method := c.r.Method; {
 	case !c.allowed():
 		c.reject(noKey)
 		return
-	case c.path == "/v1/models" && r.Method == http.MethodGet:
+	case c.path == "/v1/models" && method == http.MethodGet:
 		c.models()
 		return
-	case c.path == "/v1/models" || priced && r.Method != http.MethodPost:
-		c.reject(invalid(405, "method_not_supported", "Not allowed to "+r.Method+" on "+c.path+"."))
+	case c.path == "/v1/models" || priced && method != http.MethodPost:
+		c.reject(invalid(405, "method_not_supported", "Not allowed to "+method+" on "+c.path+"."))
 		return
 	case !priced:
-		c.reject(invalid(404, "unknown_url", "Invalid URL ("+r.Method+" "+c.path+")"))
+		c.reject(invalid(404, "unknown_url", "Invalid URL ("+method+" "+c.path+")"))
 		return
 	}
-	c.step, c.scripted = p.nextStep()
+	c.step, c.scripted = c.p.nextStep()
 	if c.pause(c.step.Delay) != nil {
 		c.leave(true)
 		return
@@ -76,62 +75,76 @@ func (c *exchange) serve() {
 	if c.step.Kind == ResetBefore {
 		c.cut()
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, p.o.MaxBody))
-	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			c.keepStep()
-			c.reject(invalid(413, "request_too_large", "The request body is larger than "+strconv.FormatInt(p.o.MaxBody, 10)+" bytes."))
-			return
-		}
-		c.leave(true)
+	body, ok := c.receive()
+	if !ok {
 		return
 	}
 	q, bad := parse(c.path, k, body, c.deployment)
 	c.entry.Model, c.entry.Stream = q.prompt.Model, q.stream
 	if bad != "" {
-		c.keepStep()
-		c.reject(invalid(400, "", bad))
+		c.rejectBody(invalid(400, "", bad))
 		return
 	}
 	if !c.scripted {
-		if c.step, _ = p.o.outage(q.prompt.Model, time.Since(p.start)); c.pause(c.step.Delay) != nil {
+		if c.step, _ = c.p.o.outage(q.prompt.Model, time.Since(c.p.start)); c.pause(c.step.Delay) != nil {
 			c.leave(false)
 			return
 		}
 	}
-	if c.pause(p.travel(body)) != nil {
+	if c.pause(c.p.travel(body)) != nil {
 		c.leave(true)
 		return
 	}
-	prompt := min(max(0, p.o.Count(q.prompt)), maxTokens)
-	estimate := min(max(0, p.o.EstimatePrompt(q.prompt)), maxTokens)
-	if m := p.o.ContextWindow; m > 0 && prompt > m {
-		c.keepStep()
-		c.reject(invalid(400, "context_length_exceeded", "This model's maximum context length is "+strconv.FormatInt(m, 10)+
+	o := &c.p.o
+	prompt := min(max(0, o.Count(q.prompt)), maxTokens)
+	estimate := min(max(0, o.EstimatePrompt(q.prompt)), maxTokens)
+	if m := o.ContextWindow; m > 0 && prompt > m {
+		c.rejectBody(invalid(400, "context_length_exceeded", "This model's maximum context length is "+strconv.FormatInt(m, 10)+
 			" tokens. However, your messages resulted in "+strconv.FormatInt(prompt, 10)+" tokens."))
 		return
 	}
 	if c.early() {
 		return
 	}
-	c.price = price{model: q.prompt.Model, estimate: estimate, prompt: prompt, produces: k != embeddings}
-	if f := p.o.Cached; f != nil {
-		c.price.cached = min(max(0, f(q.prompt)), prompt)
+	c.price = o.priceOf(q, prompt, estimate)
+	if c.admit(q, body) {
+		c.run()
 	}
-	if f := p.o.Reserve; f != nil && c.price.produces {
-		c.price.reserve = min(max(0, f(q.prompt)), maxTokens)
+}
+
+// receive reads the body. If it cannot, it ends the call itself.
+func (c *exchange) receive() (body []byte, ok bool) {
+	most := c.p.o.MaxBody
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
+	if err == nil {
+		return body, true
 	}
-	if c.price.produces {
-		c.price.cap = p.o.DefaultCap * q.choices
-		if q.cap > 0 {
-			c.price.cap = min(q.cap*q.choices, maxTokens)
-		}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		c.rejectBody(invalid(413, "request_too_large", "The request body is larger than "+strconv.FormatInt(most, 10)+" bytes."))
+	} else {
+		c.leave(true)
 	}
-	if !c.admit(q, body) {
-		return
+	return nil, false
+}
+
+// priceOf is the price of a call before its output is drawn.
+func (o *Options) priceOf(q inquiry, prompt, estimate int64) price {
+	p := price{model: q.prompt.Model, estimate: estimate, prompt: prompt, produces: q.kind != embeddings}
+	if o.Cached != nil {
+		p.cached = min(max(0, o.Cached(q.prompt)), p.prompt)
 	}
-	c.run()
+	if !p.produces {
+		return p
+	}
+	if o.Reserve != nil {
+		p.reserve = min(max(0, o.Reserve(q.prompt)), maxTokens)
+	}
+	p.cap = o.DefaultCap * q.choices
+	if q.cap > 0 {
+		p.cap = min(q.cap*q.choices, maxTokens)
+	}
+	return p
 }
 
 // allowed checks the key, and finds the account.
@@ -247,6 +260,12 @@ func (c *exchange) reject(e problem) {
 	c.problem(e)
 }
 
+// rejectBody is reject, of a call with a body that cannot be served.
+func (c *exchange) rejectBody(e problem) {
+	c.keepStep()
+	c.reject(e)
+}
+
 // early is the scripted answers that come instead of the limits.
 func (c *exchange) early() bool {
 	var e problem
@@ -302,43 +321,58 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 	now := p.now()
 	c.stamp = now
 	c.price.jitter = p.jitterLocked(body)
-	v := c.engine.judge(now, c.price)
-	if v.reason != "" {
-		if c.scripted && c.step.Kind.admitted() {
-			p.putBackLocked(c.step)
-		}
-		c.step = Step{}
-		e := &c.entry
-		e.Outcome, e.Status, e.Reason = Refused, 429, v.reason
-		if v.wait == never {
-			e.Reason = "too large"
-		}
-		e.Requests = c.engine.refuse(now, c.price.model, &v)
-		if v.wait != never {
-			e.Wait = time.Duration(v.wait)
-		}
-		p.recordLocked(now, *e)
-		if p.o.RetryAfter != NoRetryAfter {
-			p.toldLocked(now, e.Wait)
-		}
-		c.readLocked(now)
-		if p.o.RefusedZero {
-			for i, r := range c.readings {
-				if r.limit == v.limit {
-					c.readings[i].remaining, c.readings[i].reset = 0, 0
-				}
-			}
-		}
-		answer := refusal(v, q.prompt.Model, now, e.Wait)
-		wait := e.Wait
+	if v := c.engine.judge(now, c.price); v.reason != "" {
+		c.refuseLocked(now, &v)
+		answer := refusal(v, q.prompt.Model, now, c.entry.Wait)
 		p.mu.Unlock()
-		p.retryAfter(c.w.Header(), p.o.RetryAfter, now, wait)
+		p.retryAfter(c.w.Header(), p.o.RetryAfter, now, c.entry.Wait)
 		c.problem(answer)
 		return false
 	}
 	if p.o.Reading == ReadBefore {
 		c.readLocked(now)
 	}
+	c.grantLocked(now, q, body)
+	if p.o.Reading != ReadBefore {
+		c.readLocked(now)
+	}
+	p.mu.Unlock()
+	return true
+}
+
+// refuseLocked records a call that a limit refuses.
+func (c *exchange) refuseLocked(now int64, v *verdict) {
+	p := c.p
+	if c.scripted && c.step.Kind.admitted() {
+		p.putBackLocked(c.step)
+	}
+	c.step = Step{}
+	e := &c.entry
+	e.Outcome, e.Status, e.Reason = Refused, 429, v.reason
+	if v.wait == never {
+		e.Reason = "too large"
+	}
+	e.Requests = c.engine.refuse(now, c.price.model, v)
+	if v.wait != never {
+		e.Wait = time.Duration(v.wait)
+	}
+	p.recordLocked(now, *e)
+	if p.o.RetryAfter != NoRetryAfter {
+		p.toldLocked(now, e.Wait)
+	}
+	c.readLocked(now)
+	if p.o.RefusedZero {
+		for i, r := range c.readings {
+			if r.limit == v.limit {
+				c.readings[i].remaining, c.readings[i].reset = 0, 0
+			}
+		}
+	}
+}
+
+// grantLocked lets a call in: it draws the output, charges and records the call.
+func (c *exchange) grantLocked(now int64, q inquiry, body []byte) {
+	p := c.p
 	c.engine.admit(now, c.price)
 	inFlight := int64(0)
 	for _, e := range p.engines {
@@ -357,11 +391,6 @@ func (c *exchange) admit(q inquiry, body []byte) bool {
 	t := p.o.onArrival(c.price)
 	c.entry.Outcome, c.entry.Requests, c.entry.Arrival, c.entry.Prompt = Running, 1, Tokens{t.in, t.out}, c.price.prompt
 	c.live = p.recordLocked(now, c.entry)
-	if p.o.Reading != ReadBefore {
-		c.readLocked(now)
-	}
-	p.mu.Unlock()
-	return true
 }
 
 // readLocked reads the balances that the headers will show.

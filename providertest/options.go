@@ -392,38 +392,8 @@ const (
 
 // withDefaults checks o and fills in what zero means.
 func (o Options) withDefaults() (Options, error) {
-	for _, f := range []struct {
-		name   string
-		v, max int64
-	}{
-		{"RPM", o.RPM, maxLimit}, {"RPD", o.RPD, maxLimit}, {"TPM", o.TPM, maxLimit},
-		{"InputTPM", o.InputTPM, maxLimit}, {"OutputTPM", o.OutputTPM, maxLimit},
-		{"Algorithm", int64(o.Algorithm), int64(WeightedMinutes)},
-		{"RequestAlgorithm", int64(o.RequestAlgorithm), int64(WeightedMinutes)},
-		{"Phase", int64(o.Phase), int64(FirstCall)}, {"PhaseOffset", int64(o.PhaseOffset), minute},
-		{"Capacity", int64(o.Capacity), minute}, {"RequestCapacity", int64(o.RequestCapacity), minute},
-		{"Slice", int64(o.Slice), minute},
-		{"MaxInFlight", o.MaxInFlight, math.MaxInt64},
-		{"Charge", int64(o.Charge), int64(Afterwards)}, {"ChargeJitter", int64(o.ChargeJitter), 100},
-		{"DefaultCap", o.DefaultCap, maxTokens}, {"OutputFactor", o.OutputFactor, 1000},
-		{"Penalty", int64(o.Penalty), day}, {"PenaltyMax", int64(o.PenaltyMax), day},
-		{"StartSpent", int64(o.StartSpent), 100}, {"HalveAfter", int64(o.HalveAfter), math.MaxInt64},
-		{"RetryAfter", int64(o.RetryAfter), int64(NoRetryAfter)}, {"Dialect", int64(o.Dialect), int64(MistralHeaders)},
-		{"Reading", int64(o.Reading), int64(ReadAtEnd)}, {"Reset", int64(o.Reset), int64(NoReset)}, {"ShowUnused", int64(o.ShowUnused), 100},
-		{"RoundRemaining", o.RoundRemaining, maxLimit},
-		{"StreamUsage", int64(o.StreamUsage), int64(UsageAlways)},
-		{"ChunkTokens", o.ChunkTokens, math.MaxInt64}, {"ContextWindow", o.ContextWindow, math.MaxInt64},
-		{"MaxBody", o.MaxBody, math.MaxInt64 - 1}, {"LedgerSize", int64(o.LedgerSize), math.MaxInt64},
-	} {
-		if f.v < 0 || f.v > f.max {
-			return o, fmt.Errorf("providertest: Options.%s is %d: want 0 to %d", f.name, f.v, f.max)
-		}
-	}
-	if o.PenaltyMax != 0 && o.PenaltyMax < o.Penalty {
-		return o, fmt.Errorf("providertest: Options.PenaltyMax %v is below Penalty %v", o.PenaltyMax, o.Penalty)
-	}
-	if o.PenaltyMax != 0 && o.Penalty == 0 {
-		return o, fmt.Errorf("providertest: Options.PenaltyMax is set, Penalty is not")
+	if err := o.checkNumbers(); err != nil {
+		return o, err
 	}
 	if err := o.checkScopes(); err != nil {
 		return o, err
@@ -456,6 +426,44 @@ func (o Options) withDefaults() (Options, error) {
 		o.Models = []string{"gpt-4o-mini", "text-embedding-3-small", "claude-haiku-4-5"}
 	}
 	return o, nil
+}
+
+// checkNumbers holds every number to its range.
+func (o *Options) checkNumbers() error {
+	for _, f := range []struct {
+		name   string
+		v, max int64
+	}{
+		{"RPM", o.RPM, maxLimit}, {"RPD", o.RPD, maxLimit}, {"TPM", o.TPM, maxLimit},
+		{"InputTPM", o.InputTPM, maxLimit}, {"OutputTPM", o.OutputTPM, maxLimit},
+		{"Algorithm", int64(o.Algorithm), int64(WeightedMinutes)},
+		{"RequestAlgorithm", int64(o.RequestAlgorithm), int64(WeightedMinutes)},
+		{"Phase", int64(o.Phase), int64(FirstCall)}, {"PhaseOffset", int64(o.PhaseOffset), minute},
+		{"Capacity", int64(o.Capacity), minute}, {"RequestCapacity", int64(o.RequestCapacity), minute},
+		{"Slice", int64(o.Slice), minute},
+		{"MaxInFlight", o.MaxInFlight, math.MaxInt64},
+		{"Charge", int64(o.Charge), int64(Afterwards)}, {"ChargeJitter", int64(o.ChargeJitter), 100},
+		{"DefaultCap", o.DefaultCap, maxTokens}, {"OutputFactor", o.OutputFactor, 1000},
+		{"Penalty", int64(o.Penalty), day}, {"PenaltyMax", int64(o.PenaltyMax), day},
+		{"StartSpent", int64(o.StartSpent), 100}, {"HalveAfter", int64(o.HalveAfter), math.MaxInt64},
+		{"RetryAfter", int64(o.RetryAfter), int64(NoRetryAfter)}, {"Dialect", int64(o.Dialect), int64(MistralHeaders)},
+		{"Reading", int64(o.Reading), int64(ReadAtEnd)}, {"Reset", int64(o.Reset), int64(NoReset)}, {"ShowUnused", int64(o.ShowUnused), 100},
+		{"RoundRemaining", o.RoundRemaining, maxLimit},
+		{"StreamUsage", int64(o.StreamUsage), int64(UsageAlways)},
+		{"ChunkTokens", o.ChunkTokens, math.MaxInt64}, {"ContextWindow", o.ContextWindow, math.MaxInt64},
+		{"MaxBody", o.MaxBody, math.MaxInt64 - 1}, {"LedgerSize", int64(o.LedgerSize), math.MaxInt64},
+	} {
+		if f.v < 0 || f.v > f.max {
+			return fmt.Errorf("providertest: Options.%s is %d: want 0 to %d", f.name, f.v, f.max)
+		}
+	}
+	if o.PenaltyMax != 0 && o.PenaltyMax < o.Penalty {
+		return fmt.Errorf("providertest: Options.PenaltyMax %v is below Penalty %v", o.PenaltyMax, o.Penalty)
+	}
+	if o.PenaltyMax != 0 && o.Penalty == 0 {
+		return fmt.Errorf("providertest: Options.PenaltyMax is set, Penalty is not")
+	}
+	return nil
 }
 
 // checkScopes looks at accounts, models, loads and outages.

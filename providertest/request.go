@@ -119,48 +119,61 @@ func parse(path string, k kind, body []byte, deployment string) (q inquiry, bad 
 	if w.Model == "" {
 		w.Model = deployment
 	}
-	q = inquiry{kind: k, choices: 1, stream: w.Stream}
-	p := &q.prompt
-	p.Path, p.Model = path, w.Model
+	q = inquiry{kind: k, choices: 1, stream: w.Stream && k != embeddings, base64: k == embeddings && w.EncodingFormat == "base64"}
+	q.usageAsked = w.StreamOptions != nil && w.StreamOptions.IncludeUsage
+	q.prompt.Path, q.prompt.Model = path, w.Model
 	if w.Model == "" {
 		return q, "you must provide a model parameter"
 	}
-	var caps []*int64
-	switch k {
+	if bad = q.input(&w); bad != "" {
+		return q, bad
+	}
+	if t := bytes.TrimSpace(w.Tools); len(t) > 0 && !bytes.Equal(t, []byte("null")) {
+		q.prompt.Tools = string(t)
+	}
+	if bad = q.numbers(&w); bad != "" {
+		return q, bad
+	}
+	return q, q.outputCap(&w)
+}
+
+// input takes in the prompt.
+func (q *inquiry) input(w *wire) (bad string) {
+	p := &q.prompt
+	switch q.kind {
 	case chat, messages:
 		if len(w.Messages) == 0 {
-			return q, "[] is too short - 'messages'"
+			return "[] is too short - 'messages'"
 		}
 		for _, m := range w.Messages {
 			p.Messages++
 			p.content(m, 0)
 		}
 		p.content(w.System, 0)
-		caps = []*int64{w.MaxCompletionTokens, w.MaxTokens}
-		if k == messages && w.MaxTokens == nil {
-			return q, "max_tokens: Field required"
+		if q.kind == messages && w.MaxTokens == nil {
+			return "max_tokens: Field required"
 		}
 	case responses:
 		p.items(w.Input)
 		if w.Instructions != "" {
 			p.Texts = append(p.Texts, w.Instructions)
 		}
-		caps = []*int64{w.MaxOutputTokens}
 	case completions:
 		p.items(w.Prompt)
-		caps = []*int64{w.MaxTokens}
 	case embeddings:
 		p.items(w.Input)
 		if p.Messages == 0 || p.Messages > 2048 {
-			return q, "'$.input' is invalid: want 1 to 2048 inputs"
+			return "'$.input' is invalid: want 1 to 2048 inputs"
 		}
-		q.dimensions, q.base64 = 8, w.EncodingFormat == "base64"
-		q.stream = false
 	}
-	if t := bytes.TrimSpace(w.Tools); len(t) > 0 && !bytes.Equal(t, []byte("null")) {
-		p.Tools = string(t)
+	return ""
+}
+
+// numbers takes in what the body states of the answer but its cap.
+func (q *inquiry) numbers(w *wire) (bad string) {
+	if q.kind == embeddings {
+		q.dimensions = 8
 	}
-	q.usageAsked = w.StreamOptions != nil && w.StreamOptions.IncludeUsage
 	for _, f := range []struct {
 		name string
 		v    *int64
@@ -174,27 +187,41 @@ func parse(path string, k kind, body []byte, deployment string) (q inquiry, bad 
 			continue
 		}
 		if *f.v < 1 || *f.v > f.max {
-			return q, fmt.Sprintf("Invalid '%s': %d is not between 1 and %d", f.name, *f.v, f.max)
+			return fmt.Sprintf("Invalid '%s': %d is not between 1 and %d", f.name, *f.v, f.max)
 		}
 		if f.to != nil {
 			*f.to = *f.v
 		}
 	}
-	if k == responses || k == embeddings || k == messages {
+	if q.kind == responses || q.kind == embeddings || q.kind == messages {
 		q.choices = 1
+	}
+	return ""
+}
+
+// outputCap takes in the first cap that the body states.
+func (q *inquiry) outputCap(w *wire) (bad string) {
+	caps := []*int64{w.MaxCompletionTokens, w.MaxTokens}
+	switch q.kind {
+	case responses:
+		caps = []*int64{w.MaxOutputTokens}
+	case completions:
+		caps = []*int64{w.MaxTokens}
+	case embeddings:
+		caps = nil
 	}
 	for _, c := range caps {
 		if c == nil {
 			continue
 		}
 		if *c < 1 || *c > maxTokens {
-			return q, fmt.Sprintf("Invalid output cap: %d is not between 1 and %d", *c, maxTokens)
+			return fmt.Sprintf("Invalid output cap: %d is not between 1 and %d", *c, maxTokens)
 		}
 		if q.cap == 0 {
 			q.cap = *c
 		}
 	}
-	return q, ""
+	return ""
 }
 
 // content collects the texts and images of a message, a list of parts, or a

@@ -3,7 +3,6 @@ package providertest
 import (
 	"bytes"
 	"compress/gzip"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -54,31 +53,50 @@ func (c *exchange) run() {
 		timing = f(Call{Path: c.path, Model: c.entry.Model, Prompt: c.price.prompt, Cap: c.price.cap,
 			Output: c.price.output, Choices: c.choices, Stream: c.stream})
 	}
-	faulty := map[Kind]problem{ServerError: serverError, Unavailable: unavailable, Overloaded: overloaded}
-	if !c.stream {
-		faulty[StreamError] = serverError
-	}
-	if e, ok := faulty[c.step.Kind]; ok {
-		if c.pause(timing.FirstByte) != nil {
-			c.gone(0)
-		}
-		c.finish(Failed, 0)
-		c.setStatus(e.status)
-		if c.step.RetryAfter > 0 {
-			c.p.mu.Lock()
-			c.p.toldLocked(c.p.now(), c.step.RetryAfter)
-			c.p.mu.Unlock()
-		}
-		c.readings = nil // OpenAI's 500s show no rate headers
-		c.problem(e)
-		return
-	}
-	if c.stream {
+	if e, faulty := c.fault(); faulty {
+		c.fail(e, timing)
+	} else if c.stream {
 		c.serveStream(timing)
-		return
+	} else {
+		c.serveWhole(timing)
 	}
-	if c.pause(timing.total(c.length)) != nil {
-		c.gone(c.producedBy(timing))
+}
+
+// fault is the error that the step puts in place of an answer.
+func (c *exchange) fault() (e problem, faulty bool) {
+	switch c.step.Kind {
+	case ServerError:
+		return serverError, true
+	case Unavailable:
+		return unavailable, true
+	case Overloaded:
+		return overloaded, true
+	case StreamError:
+		return serverError, !c.stream
+	}
+	return e, false
+}
+
+// fail answers with an error where the answer would have begun.
+func (c *exchange) fail(e problem, t Timing) {
+	if c.pause(t.FirstByte) != nil {
+		c.gone(0)
+	}
+	c.finish(Failed, 0)
+	c.setStatus(e.status)
+	if c.step.RetryAfter > 0 {
+		c.p.mu.Lock()
+		c.p.toldLocked(c.p.now(), c.step.RetryAfter)
+		c.p.mu.Unlock()
+	}
+	c.readings = nil // OpenAI's 500s show no rate headers
+	c.problem(e)
+}
+
+// serveWhole sends the answer at once, when its last token is produced.
+func (c *exchange) serveWhole(t Timing) {
+	if c.pause(t.total(c.length)) != nil {
+		c.gone(c.producedBy(t))
 	}
 	body := c.body()
 	c.read(ReadAtAnswer)
@@ -126,66 +144,82 @@ func (c *exchange) serveStream(t Timing) {
 	c.read(ReadAtAnswer, ReadAtEnd)
 	c.header("text/event-stream; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-cache")
-	var out io.Writer = c.w
+	out := sender{exchange: c}
 	if c.step.Kind == Gzip {
 		c.w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(c.w)
-		out = z
+		out.zip = gzip.NewWriter(c.w)
 	}
 	c.stepHeaders()
 	c.setStatus(200)
 	c.w.WriteHeader(200)
 	s := newStream(c.answer, c.p.o.StreamUsage)
-	produced := int64(0)
-	send := func(b []byte) {
-		_, err := out.Write(b)
-		if z, ok := out.(*gzip.Writer); ok && err == nil {
-			err = z.Flush()
-		}
-		if err != nil {
-			c.gone(produced)
-		}
-		flush(c.w)
-	}
-	fault := c.step.Kind == Truncate || c.step.Kind == TruncateClean || c.step.Kind == StreamError
-	send(s.open())
-	events := 0
-	for at := int64(0); at < c.length; {
-		if fault && events >= c.step.Chunks {
-			break
-		}
-		n := min(c.p.o.ChunkTokens, c.length-at)
-		if c.pause(Timing{PerToken: t.PerToken}.total(n)) != nil {
-			c.gone(produced)
-		}
-		at += n
-		for choice := range c.choices {
-			produced += n
-			send(s.delta(choice, n))
-			events++
-			if fault && events >= c.step.Chunks {
-				break
-			}
-		}
-	}
+	out.send(s.open())
+	cut := out.deltas(s, t)
 	if c.pause(0) != nil {
-		c.gone(produced)
+		c.gone(out.produced)
 	}
-	if fault {
-		c.finish(Failed, produced)
+	if cut {
+		c.finish(Failed, out.produced)
 		switch c.step.Kind {
 		case Truncate:
 			panic(errCut)
 		case StreamError:
-			send(s.fault())
+			out.send(s.fault())
 		}
 		return
 	}
-	c.finish(Served, produced)
-	send(s.close())
-	if z, ok := out.(*gzip.Writer); ok {
-		z.Close()
+	c.finish(Served, out.produced)
+	out.send(s.close())
+	if out.zip != nil {
+		out.zip.Close()
 	}
+}
+
+// sender sends the events of a stream, and counts what was produced for them.
+type sender struct {
+	*exchange
+	zip      *gzip.Writer // nil: as they are
+	produced int64
+}
+
+// send sends an event. It ends the call if the client has left.
+func (o *sender) send(b []byte) {
+	var err error
+	if o.zip == nil {
+		_, err = o.w.Write(b)
+	} else if _, err = o.zip.Write(b); err == nil {
+		err = o.zip.Flush()
+	}
+	if err != nil {
+		o.gone(o.produced)
+	}
+	flush(o.w)
+}
+
+// deltas sends the tokens of all choices in turn. cut reports whether the step ends
+// the answer before its end, or right behind it.
+func (o *sender) deltas(s *stream, t Timing) (cut bool) {
+	fault := o.step.Kind == Truncate || o.step.Kind == TruncateClean || o.step.Kind == StreamError
+	events := 0
+	for at := int64(0); at < o.length; {
+		if fault && events >= o.step.Chunks {
+			break
+		}
+		n := min(o.p.o.ChunkTokens, o.length-at)
+		if o.pause(Timing{PerToken: t.PerToken}.total(n)) != nil {
+			o.gone(o.produced)
+		}
+		at += n
+		for choice := range o.choices {
+			o.produced += n
+			o.send(s.delta(choice, n))
+			events++
+			if fault && events >= o.step.Chunks {
+				break
+			}
+		}
+	}
+	return fault
 }
 
 func flush(w http.ResponseWriter) { http.NewResponseController(w).Flush() }

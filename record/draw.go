@@ -86,83 +86,124 @@ func Draw(w io.Writer, o Options, runs ...Run) error {
 	if o.Small {
 		rows = 2
 	}
-	var desc strings.Builder
-	var end, rate, tokens, longest float64
-	buckets := make([][2][]float64, len(runs))
-	for _, r := range runs {
-		s := SumsOf(r.Events)
-		fmt.Fprintf(&desc, "%s: %d of %d calls served, %d attempts, %d of them refused with 429, the last answer after %.1f seconds. ", r.Name, s.Served, s.Calls, s.Attempts, s.Refused, s.Last.Seconds())
-		end, tokens, longest = max(end, s.Last.Seconds()), max(tokens, float64(s.Tokens)), max(longest, s.Longest.Seconds())
-	}
-	end = max(end, 1)
-	step := svg.Nice(end*1000/60) / 1000 // seconds a bar
+	p := picture{Options: o, sums: make([]Sums, len(runs)), buckets: make([][2][]float64, len(runs))}
+	p.measure(runs)
+	p.Canvas = svg.New(int(columnW)*len(runs)+10, int(rowH)*rows+62, o.Title, p.description(runs))
+	p.Text(left, 22, "start", `font-size="15" font-weight="bold"`, o.Title)
 	for i, r := range runs {
-		buckets[i] = bars(r.Events, step)
-		for k := range buckets[i][0] {
-			rate = max(rate, buckets[i][0][k]+buckets[i][1][k])
-		}
+		p.draw(i, r)
 	}
-	rate, tokens, longest = svg.Nice(rate), svg.Nice(tokens), svg.Nice(longest)
-
-	c := svg.New(int(columnW)*len(runs)+10, int(rowH)*rows+62, o.Title, strings.TrimSpace(desc.String()))
-	c.Text(left, 22, "start", `font-size="15" font-weight="bold"`, o.Title)
-	for i, r := range runs {
-		s := SumsOf(r.Events)
-		x := svg.Scale{Lo: 0, Hi: end, From: left + columnW*float64(i), To: left + columnW*float64(i) + plotW}
-		c.Text(x.From, 46, "start", `font-weight="bold"`, fmt.Sprintf("%s: %d of %d served, %d refused (429)", r.Name, s.Served, s.Calls, s.Refused))
-		panel := func(row int, title string, hi float64) svg.Scale {
-			y := svg.Scale{Lo: 0, Hi: hi, From: top + rowH*float64(row) + plotH, To: top + rowH*float64(row)}
-			c.Text(x.From, y.To-6, "start", `class="soft"`, title)
-			for _, v := range []float64{0, hi / 2, hi} {
-				c.Line(x.From, y.At(v), x.To, y.At(v), "grid")
-				c.Text(x.From-6, y.At(v)+4, "end", `class="soft" font-size="10"`, short(v))
-			}
-			for _, v := range ticks(end) {
-				c.Text(x.At(v), y.From+14, "middle", `class="soft" font-size="10"`, short(v)+" s")
-			}
-			c.Line(x.From, y.From, x.To, y.From, "axis")
-			return y
-		}
-
-		y := panel(0, fmt.Sprintf("attempts in %s s", short(step)), rate)
-		for k := range buckets[i][0] {
-			good, bad := buckets[i][0][k], buckets[i][1][k]
-			x0, x1 := x.At(float64(k)*step), x.At(float64(k+1)*step)
-			if good > 0 {
-				c.Rect(x0, y.At(good), max(1, x1-x0-.8), y.At(0)-y.At(good), "f5")
-			}
-			if bad > 0 {
-				c.Rect(x0, y.At(good+bad), max(1, x1-x0-.8), y.At(good)-y.At(good+bad), "f7")
-			}
-		}
-
-		y = panel(1, "tokens served", tokens)
-		if o.Tokens > 0 {
-			allowed := func(t float64) float64 { return float64(o.Held) + float64(o.Tokens)/60*t }
-			c.Curve("axis", `stroke-dasharray="4 4"`, [][2]float64{{x.At(0), y.At(allowed(0))}, {x.At(until(allowed, tokens, end)), y.At(allowed(until(allowed, tokens, end)))}})
-		}
-		c.Curve("s5", "", served(r.Events, x, y))
-
-		if !o.Small {
-			y = panel(2, "how long calls took to their answer, seconds", longest)
-			for _, e := range r.Events {
-				if e.Kind == Return && e.Status/100 == 2 {
-					c.Dot(x.At(e.At.Seconds()), y.At(e.Took.Seconds()), 1.6, "f5")
-				}
-			}
-		}
-	}
-	h := rowH*float64(rows) + 52
-	c.Rect(left, h-9, 10, 10, "f5")
-	c.Text(left+15, h, "start", `class="soft"`, "answered")
-	c.Rect(left+90, h-9, 10, 10, "f7")
-	c.Text(left+105, h, "start", `class="soft"`, "refused (429)")
-	if o.Tokens > 0 {
-		c.Curve("axis", `stroke-dasharray="4 4"`, [][2]float64{{left + 215, h - 4}, {left + 240, h - 4}})
-		c.Text(left+246, h, "start", `class="soft"`, "what the limit allows")
-	}
-	_, err := c.WriteTo(w)
+	p.legend(rowH*float64(rows) + 52)
+	_, err := p.WriteTo(w)
 	return err
+}
+
+// picture is runs on the same scales.
+type picture struct {
+	Options
+	*svg.Canvas
+	sums    []Sums
+	buckets [][2][]float64 // for each run the bars, refused ones apart
+	step    float64        // seconds a bar
+
+	// The ends of the scales: seconds, attempts a bar, tokens, seconds of a call.
+	end, rate, tokens, longest float64
+}
+
+// measure finds the scales that all runs fit in.
+func (p *picture) measure(runs []Run) {
+	for i, r := range runs {
+		s := SumsOf(r.Events)
+		p.sums[i] = s
+		p.end, p.tokens, p.longest = max(p.end, s.Last.Seconds()), max(p.tokens, float64(s.Tokens)), max(p.longest, s.Longest.Seconds())
+	}
+	p.end = max(p.end, 1)
+	p.step = svg.Nice(p.end*1000/60) / 1000
+	for i, r := range runs {
+		p.buckets[i] = bars(r.Events, p.step)
+		for k := range p.buckets[i][0] {
+			p.rate = max(p.rate, p.buckets[i][0][k]+p.buckets[i][1][k])
+		}
+	}
+	p.rate, p.tokens, p.longest = svg.Nice(p.rate), svg.Nice(p.tokens), svg.Nice(p.longest)
+}
+
+// description is the picture in words.
+func (p *picture) description(runs []Run) string {
+	var out []string
+	for i, s := range p.sums {
+		out = append(out, fmt.Sprintf("%s: %d of %d calls served, %d attempts, %d of them refused with 429, the last answer after %.1f seconds.",
+			runs[i].Name, s.Served, s.Calls, s.Attempts, s.Refused, s.Last.Seconds()))
+	}
+	return strings.Join(out, " ")
+}
+
+// draw draws the column of run i.
+func (p *picture) draw(i int, r Run) {
+	s := p.sums[i]
+	x := svg.Scale{Lo: 0, Hi: p.end, From: left + columnW*float64(i), To: left + columnW*float64(i) + plotW}
+	p.Text(x.From, 46, "start", `font-weight="bold"`, fmt.Sprintf("%s: %d of %d served, %d refused (429)", r.Name, s.Served, s.Calls, s.Refused))
+
+	p.drawBars(x, p.panel(x, 0, fmt.Sprintf("attempts in %s s", short(p.step)), p.rate), p.buckets[i])
+
+	y := p.panel(x, 1, "tokens served", p.tokens)
+	if p.Tokens > 0 {
+		allowed := func(t float64) float64 { return float64(p.Held) + float64(p.Tokens)/60*t }
+		stop := until(allowed, p.tokens, p.end)
+		p.Curve("axis", dashed, [][2]float64{{x.At(0), y.At(allowed(0))}, {x.At(stop), y.At(allowed(stop))}})
+	}
+	p.Curve("s5", "", served(r.Events, x, y))
+
+	if !p.Small {
+		y = p.panel(x, 2, "how long calls took to their answer, seconds", p.longest)
+		for _, e := range r.Events {
+			if e.Kind == Return && e.Status/100 == 2 {
+				p.Dot(x.At(e.At.Seconds()), y.At(e.Took.Seconds()), 1.6, "f5")
+			}
+		}
+	}
+}
+
+const dashed = `stroke-dasharray="4 4"`
+
+// panel draws the frame of a plot, and returns its scale from 0 to hi.
+func (p *picture) panel(x svg.Scale, row int, title string, hi float64) svg.Scale {
+	y := svg.Scale{Lo: 0, Hi: hi, From: top + rowH*float64(row) + plotH, To: top + rowH*float64(row)}
+	p.Text(x.From, y.To-6, "start", `class="soft"`, title)
+	for _, v := range []float64{0, hi / 2, hi} {
+		p.Line(x.From, y.At(v), x.To, y.At(v), "grid")
+		p.Text(x.From-6, y.At(v)+4, "end", `class="soft" font-size="10"`, short(v))
+	}
+	for _, v := range ticks(p.end) {
+		p.Text(x.At(v), y.From+14, "middle", `class="soft" font-size="10"`, short(v)+" s")
+	}
+	p.Line(x.From, y.From, x.To, y.From, "axis")
+	return y
+}
+
+func (p *picture) drawBars(x, y svg.Scale, bars [2][]float64) {
+	for k, good := range bars[0] {
+		bad := bars[1][k]
+		x0, x1 := x.At(float64(k)*p.step), x.At(float64(k+1)*p.step)
+		if good > 0 {
+			p.Rect(x0, y.At(good), max(1, x1-x0-.8), y.At(0)-y.At(good), "f5")
+		}
+		if bad > 0 {
+			p.Rect(x0, y.At(good+bad), max(1, x1-x0-.8), y.At(good)-y.At(good+bad), "f7")
+		}
+	}
+}
+
+// legend says at height h what the colours mean.
+func (p *picture) legend(h float64) {
+	p.Rect(left, h-9, 10, 10, "f5")
+	p.Text(left+15, h, "start", `class="soft"`, "answered")
+	p.Rect(left+90, h-9, 10, 10, "f7")
+	p.Text(left+105, h, "start", `class="soft"`, "refused (429)")
+	if p.Tokens > 0 {
+		p.Curve("axis", dashed, [][2]float64{{left + 215, h - 4}, {left + 240, h - 4}})
+		p.Text(left+246, h, "start", `class="soft"`, "what the limit allows")
+	}
 }
 
 // until is when the allowance reaches the top, or the end.

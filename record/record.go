@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -235,6 +236,21 @@ func (r *Recorder) Trace() transport.Trace {
 			}
 		},
 	}
+}
+
+// ReadFile reads the recording in a file, as [Read] does. Its errors begin with the
+// name of the file.
+func ReadFile(name string) ([]Event, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	events, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return events, nil
 }
 
 // Read reads a recording. A last line that is cut is left out, as a program may

@@ -157,16 +157,7 @@ func TestErrorsOfTheConnection(t *testing.T) {
 
 // What net/http itself says is recognised, so that its wording cannot drift away.
 func TestUnsendableRequests(t *testing.T) {
-	for name, spoil := range map[string]func(*http.Request){
-		"scheme":  func(r *http.Request) { r.URL.Scheme = "gopher" },
-		"header":  func(r *http.Request) { r.Header["Bad Name"] = []string{"x"} },
-		"value":   func(r *http.Request) { r.Header.Set("X", "a\nb") },
-		"trailer": func(r *http.Request) { r.Trailer = http.Header{"Bad Name": nil} },
-		"method":  func(r *http.Request) { r.Method = "BAD METHOD" },
-		"host":    func(r *http.Request) { r.URL.Host = "" },
-		"URL":     func(r *http.Request) { r.URL = nil },
-		"headers": func(r *http.Request) { r.Header = nil },
-	} {
+	for name, spoil := range rttest.Unsendable {
 		n := 0
 		rt := mustNew(t, rttest.Func(func(r *http.Request) (*http.Response, error) {
 			n++

@@ -75,23 +75,29 @@ func (c *call) limited() bool {
 	return false
 }
 
-// worthAnother asks what costs nothing first. It reads the body of a response
-// only if everything else speaks for another attempt.
-func (c *call) worthAnother() bool {
+// passing reports whether the next attempt may end in another way. The reason says
+// why not.
+func (c *call) passing() bool {
 	if c.err == nil {
-		if !c.worthIt() {
-			return false
-		}
-	} else if err := c.body.failed(); err != nil && !hasEnded(c.req) {
+		return c.worthIt()
+	}
+	if err := c.body.failed(); err != nil && !hasEnded(c.req) {
 		c.reason = Broken // the body's own error, and the next one would fail alike
 		if !errors.Is(c.err, err) {
 			c.err = fmt.Errorf("%w: %w", c.err, err)
 		}
 		return false
-	} else if c.reason = errorReason(c.req, c.err, c.t.opts.IdempotentOnly || c.creates()); c.reason != Answered {
-		return false
 	}
+	c.reason = errorReason(c.req, c.err, c.t.opts.IdempotentOnly || c.creates())
+	return c.reason == Answered
+}
+
+// worthAnother asks what costs nothing first. It reads the body of a response
+// only if everything else speaks for another attempt.
+func (c *call) worthAnother() bool {
 	switch {
+	case !c.passing():
+		return false
 	case c.n-c.rated >= c.limit && !c.patient():
 		c.reason = Exhausted
 		return false

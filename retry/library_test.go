@@ -69,19 +69,23 @@ type pitfall struct {
 
 func (p pitfall) run(t *testing.T) {
 	t.Helper()
-	hold := func(t *testing.T) {
-		if wrong := p.check(t, ours); wrong != "" {
-			t.Errorf("%s: %s", p.name, wrong)
-		}
-		if p.check(t, p.stock) == "" {
-			t.Errorf("%s: the library alone is right too, so the check proves nothing", p.name)
-		}
-	}
+	hold := func(t *testing.T) { compare(t, p.name, ours, p.stock, p.check) }
 	if p.real {
 		hold(t)
 		return
 	}
 	synctest.Test(t, hold)
+}
+
+// compare fails if mine is wrong, and if the library alone is not.
+func compare(t *testing.T, name string, mine, library maker, check func(*testing.T, maker) string) {
+	t.Helper()
+	if wrong := check(t, mine); wrong != "" {
+		t.Errorf("%s: %s", name, wrong)
+	}
+	if check(t, library) == "" {
+		t.Errorf("%s: the library alone is right too, so the check proves nothing", name)
+	}
 }
 
 func TestTheBodyIsNotReadIntoMemory(t *testing.T) {
@@ -349,14 +353,7 @@ func TestNothingIsAdmittedInVain(t *testing.T) {
 		}
 		return ""
 	}
-	synctest.Test(t, func(t *testing.T) {
-		if wrong := check(t, counting); wrong != "" {
-			t.Error(wrong)
-		}
-		if check(t, inCheckRetry) == "" {
-			t.Error("the library alone is right too, so the check proves nothing")
-		}
-	})
+	synctest.Test(t, func(t *testing.T) { compare(t, "", counting, inCheckRetry, check) })
 }
 
 func TestWaitsAreSpread(t *testing.T) {
@@ -374,14 +371,7 @@ func TestWaitsAreSpread(t *testing.T) {
 		}
 		return ""
 	}
-	synctest.Test(t, func(t *testing.T) {
-		if wrong := check(t, withRoom); wrong != "" {
-			t.Error(wrong)
-		}
-		if check(t, stock) == "" {
-			t.Error("the library alone is right too, so the check proves nothing")
-		}
-	})
+	synctest.Test(t, func(t *testing.T) { compare(t, "", withRoom, stock, check) })
 }
 
 func TestTheRefusalFreesTheConnection(t *testing.T) {

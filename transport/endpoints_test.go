@@ -116,6 +116,8 @@ func TestAnUnknownPathIsJudgedByItsBody(t *testing.T) {
 		{`{"input":"hi"}`, true},
 		{`{"model":"m","question":"how much is the fish?"}`, true},
 		{`{"question":"how much is the fish?","max_tokens":9}`, true},
+		{`{"servingMode":{"modelId":"m"},"chatRequest":{"apiFormat":"COHERE","message":"hi","maxTokens":9}}`, true}, // OCI Generative AI
+		{`{"chatRequest":{"apiFormat":"GENERIC","messages":[{"role":"USER","content":[{"type":"TEXT","text":"hi"}]}]}}`, true},
 		{`{"input_file_id":"file-1","endpoint":"/v1/chat/completions","completion_window":"24h"}`, false},
 		{`{"name":"store","metadata":{"a":"b"}}`, false},
 		{`{"training_file":"file-1"}`, false},

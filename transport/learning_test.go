@@ -262,7 +262,49 @@ func TestForgottenLimitRaisesNothing(t *testing.T) {
 		if now = state(t, rt, tokenLimit); balance(now) < 10_000 {
 			t.Errorf("%v two minutes later", now)
 		}
+		// Nor does the pace of that burst stay: from the next answer on it is the limit
+		// that it was before.
+		post(c, chatOf(13, 10, 10))
+		for _, one := range rt.Snapshot().Scopes {
+			for _, l := range one.Limits {
+				if l.Burst != 60_000 {
+					t.Errorf("%s: %v after an answer", one.Scope, l)
+				}
+			}
+		}
 	})
+}
+
+// An answer that names many windows drops none of the limits that bind.
+func TestManyWindowsRaiseNothing(t *testing.T) {
+	for name, tpm := range map[string]int64{"learned": 0, "configured": 120_000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{pick: func(n int, _ *http.Request) reply {
+					if n == 1 {
+						return quota("60000", "1", "59s")
+					}
+					list := "90000000"
+					for i := range 20 {
+						list += fmt.Sprintf(", 90000000;w=%d", 60*n+120+7*i)
+					}
+					return reply{200, nil, ok}.with("ratelimit-limit", list)
+				}}
+				rt := gate(t, transport.Options{Base: s, TPM: tpm, Provider: ruled(estimate.ChargeEstimate)})
+				c := &http.Client{Transport: rt}
+				for i := range 4 { // as many again and it is forgotten
+					post(c, chatOf(i, 10, 10))
+					l := state(t, rt, tokenLimit)
+					if l.Rate != limit.PerMinute(60_000) || i == 0 && balance(l) > 1 {
+						t.Fatalf("call %d: %v", i+1, l)
+					}
+				}
+				if n := len(whole(rt).Limits); n > 17 {
+					t.Errorf("%d limits", n)
+				}
+			})
+		})
+	}
 }
 
 // Each case is one answer and the balance of the tokens right after it. The

@@ -208,8 +208,8 @@ func (t *tally) largest(fields ...field) (c Count) {
 	return c
 }
 
-// counts of the tally in one meaning. What is not stated, and does not follow
-// from what is, stays unknown.
+// normal is the counts of the tally in one meaning. What is not stated, and does not
+// follow from what is, stays unknown.
 func (t *tally) normal() Counts {
 	var c Counts
 	if t.zero() {
@@ -220,40 +220,55 @@ func (t *tally) normal() Counts {
 	c.CacheWrite = t.first(fieldWrite, fieldCacheWrite)
 	c.Reasoning = t.first(fieldReasoning, fieldThoughts)
 	c.AudioInput = t.first(fieldAudio)
-
-	c.Output = t.largest(fieldCompletion, fieldOutput)
-	if !c.Output.OK {
-		c.Output = t.first(fieldTokensOutput, fieldBilledOutput, fieldResultOutput)
+	c.Output = t.output()
+	c.Input = t.input(c.Total, c.Output)
+	t.passes(&c)
+	if !c.Output.OK && c.Input.OK && (t.embedding || c.Total.OK && c.Total.N == c.Input.N) {
+		c.Output = Count{0, true}
 	}
+	c.complete()
+	return c
+}
+
+// output is the tokens of the answer, with its thoughts.
+func (t *tally) output() Count {
 	// Gemini: thoughts stand beside the candidates, not inside them.
 	candidates, ok1 := t.get(fieldCandidates)
 	thoughts, ok2 := t.get(fieldThoughts)
 	if ok1 || ok2 {
-		c.Output = Count{candidates + thoughts, true}
+		return Count{candidates + thoughts, true}
 	}
+	if c := t.largest(fieldCompletion, fieldOutput); c.OK {
+		return c
+	}
+	return t.first(fieldTokensOutput, fieldBilledOutput, fieldResultOutput)
+}
 
+// input is the tokens of the prompt, with those of its cache. The total and
+// the output tell whether the cache is among them.
+func (t *tally) input(total, output Count) Count {
 	tool, _ := t.get(fieldToolPrompt)
-	read, _ := t.get(fieldCacheRead)
-	write, _ := t.get(fieldCacheWrite)
 	prompt, inclusive := t.get(fieldPrompt)
 	input, exclusive := t.get(fieldInput)
 	switch {
 	case inclusive && prompt+tool >= input:
-		c.Input = Count{prompt + tool, true}
-	case exclusive:
-		// Anthropic and Bedrock state the cache beside the input. A total
-		// that comes out without it says that this one does not.
-		if !c.Total.OK || c.Total.N != input+c.Output.N {
-			input += read + write
-		}
-		c.Input = Count{input, true}
-	case !inclusive:
-		c.Input = t.first(fieldTokensInput, fieldBilledInput, fieldResultInput)
-	default:
-		c.Input = Count{prompt + tool, true}
+		return Count{prompt + tool, true}
+	case !exclusive:
+		return t.first(fieldTokensInput, fieldBilledInput, fieldResultInput)
 	}
+	// Anthropic and Bedrock state the cache beside the input. A total
+	// that comes out without it says that this one does not.
+	if !total.OK || total.N != input+output.N {
+		read, _ := t.get(fieldCacheRead)
+		write, _ := t.get(fieldCacheWrite)
+		input += read + write
+	}
+	return Count{input, true}
+}
 
-	// Anthropic: the object itself states the last pass only.
+// passes puts the sums over all passes in place of the last one, which is all that
+// the object itself states (Anthropic).
+func (t *tally) passes(c *Counts) {
 	if n, ok := t.get(fieldIterInput); ok {
 		r, okr := t.get(fieldIterRead)
 		w, okw := t.get(fieldIterWrite)
@@ -268,10 +283,10 @@ func (t *tally) normal() Counts {
 	if n, ok := t.get(fieldIterOutput); ok {
 		c.Output = Count{n, true}
 	}
+}
 
-	if !c.Output.OK && c.Input.OK && (t.embedding || c.Total.OK && c.Total.N == c.Input.N) {
-		c.Output = Count{0, true}
-	}
+// complete makes the total and its parts agree.
+func (c *Counts) complete() {
 	// A total and one part give the other. Otherwise the estimate of the missing
 	// part would stand, and the rest of the total would be added to it.
 	if c.Total.OK && c.Total.N > 0 && c.Input.OK != c.Output.OK {
@@ -292,5 +307,4 @@ func (t *tally) normal() Counts {
 		}
 		c.Total.N = max(c.Total.N, c.Input.N+c.Output.N)
 	}
-	return c
 }

@@ -91,6 +91,9 @@ var endTypes = map[string]bool{
 	"transcript.text.done":       true, // OpenAI audio
 	"image_generation.completed": true, // OpenAI images
 	"image_edit.completed":       true,
+	"speech.audio.done":          true,
+	"interaction.complete":       true, // Gemini interactions
+	"stream-end":                 true, // Cohere v1
 }
 
 // forget drops what the current document has said.

@@ -49,6 +49,7 @@ const (
 	nodeVertexInput  // metadata.tokenMetadata.inputTokenCount
 	nodeVertexOutput // metadata.tokenMetadata.outputTokenCount
 	nodeRunPod       // RunPod: output[].usage
+	nodeOracle       // OCI Generative AI: chatResponse
 	nodeCount
 )
 
@@ -89,8 +90,9 @@ var failure = &member{text: asWord, word: (*reading).errorWord, seen: (*reading)
 //
 // Sources: OpenAI API reference (chat, completions, embeddings, responses,
 // images, audio); Anthropic Messages and streaming; Gemini API
-// GenerateContentResponse; Amazon Bedrock TokenUsage and InvokeModel; Cohere
-// v1 and v2; Ollama API; Cloudflare Workers AI; IBM watsonx.ai text generation;
+// GenerateContentResponse and Interactions; OCI Generative AI; Amazon Bedrock
+// TokenUsage and InvokeModel; Cohere v1 and v2; Ollama API; Cloudflare Workers AI;
+// IBM watsonx.ai text generation;
 // text-generation-inference; llama.cpp server; Replicate predictions; Vertex AI
 // text embeddings; Tencent Hunyuan; Mistral, DeepSeek, Groq, xAI, Perplexity, OpenRouter
 // and vLLM, which follow OpenAI with members of their own.
@@ -98,6 +100,9 @@ var shapes = [nodeCount]map[string]*member{
 	nodeRoot: {
 		"usage":                            into(nodeUsage),
 		"usageMetadata":                    into(nodeGemini),
+		"usage_metadata":                   into(nodeGemini), // gateways that keep the names of the protocol buffer
+		"interaction":                      into(nodeResponse),
+		"chatResponse":                     into(nodeOracle),
 		"amazon-bedrock-invocationMetrics": lastMetrics,
 		"meta":                             into(nodeMeta),
 		"x_groq":                           into(nodeGroq),
@@ -122,6 +127,7 @@ var shapes = [nodeCount]map[string]*member{
 		"results":                          listOf(nodeResults),
 
 		"type":       {text: asWord, word: (*reading).typeWord, capture: "type"},
+		"event_type": {text: asWord, word: (*reading).typeWord}, // Gemini interactions, Cohere v1
 		"object":     {text: asWord, word: (*reading).objectWord},
 		"done":       {flag: (*reading).doneFlag},
 		"stop":       {flag: (*reading).finishFlag}, // llama.cpp
@@ -177,6 +183,7 @@ var shapes = [nodeCount]map[string]*member{
 		"CompletionTokens": is(fieldCompletion),
 		"TotalTokens":      is(fieldTotal),
 	},
+	nodeOracle: {"usage": into(nodeUsage)},
 	nodeRunPod: { // elsewhere input and output are money as often
 		"input":             is(fieldInput),
 		"output":            is(fieldOutput),
@@ -205,6 +212,9 @@ var shapes = [nodeCount]map[string]*member{
 		"inputTokens":                 is(fieldInput),
 		"output_tokens":               is(fieldOutput),
 		"outputTokens":                is(fieldOutput),
+		"total_input_tokens":          is(fieldInput), // Gemini interactions
+		"total_output_tokens":         is(fieldOutput),
+		"total_cached_tokens":         is(fieldCachedTop),
 		"cache_read_input_tokens":     is(fieldCacheRead),
 		"cacheReadInputTokens":        is(fieldCacheRead),
 		"cache_creation_input_tokens": is(fieldCacheWrite),
@@ -280,6 +290,13 @@ var shapes = [nodeCount]map[string]*member{
 		"thoughtsTokenCount":      is(fieldThoughts),
 		"totalTokenCount":         is(fieldTotal),
 		"cachedContentTokenCount": is(fieldCached),
+
+		"prompt_token_count":          is(fieldPrompt),
+		"tool_use_prompt_token_count": is(fieldToolPrompt),
+		"candidates_token_count":      is(fieldCandidates),
+		"thoughts_token_count":        is(fieldThoughts),
+		"total_token_count":           is(fieldTotal),
+		"cached_content_token_count":  is(fieldCached),
 	},
 
 	// response.output repeats the whole answer and is not counted again.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/boxtest"
 	"github.com/tripmeter/tripmeter/cmd/internal/redistest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
@@ -20,15 +21,7 @@ import (
 // that were under way at the kill.
 func TestWorkersShareAnInput(t *testing.T) {
 	const n, workers = 600, 3
-	p, err := providertest.New(providertest.Options{Limits: providertest.Limits{RPM: 9000}, Capacity: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	url, stop, err := p.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	p, url := boxtest.Start(t, providertest.Options{Limits: providertest.Limits{RPM: 9000}, Capacity: 10 * time.Second})
 	in, dir, redis := requests(t, n), t.TempDir(), redistest.Start(t)
 	type worker struct {
 		cmd    *exec.Cmd

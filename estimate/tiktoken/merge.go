@@ -3,9 +3,8 @@ package tiktoken
 // Byte-pair encoding of one piece: start with its bytes, and as long as two
 // neighbours together are a token, join the pair of the lowest rank, the leftmost
 // of equals. The reference looks through all pairs before each join, which is
-// quadratic in the piece. Here are two ways to do the same joins in the same
-// order, for short and for long pieces, and a way to take a very long piece in
-// windows.
+// quadratic in the piece. mergeShort and mergeLong do the same joins in
+// the same order, and mergeLong takes a very long piece in windows.
 //
 // # Why windows are exact
 //
@@ -22,10 +21,10 @@ package tiktoken
 //     was crossed, so inside st everything went as when st is encoded alone, where
 //     that join does not happen.
 //
-// Now encode two windows that overlap. If one token, the same bytes at the same
-// place, is in both encodings, then the first up to that token and the second
-// from there on is a sequence with only stable neighbours, hence the encoding of
-// both windows together. If no token is shared, the windows are doubled; in the
+// Now encode two windows that overlap. Let one token, the same bytes at the same
+// place, be in both encodings. Then the first up to that token and the second
+// from there on are a sequence with only stable neighbours. So by 2 it is the
+// encoding of both windows together. If no token is shared, the windows are doubled; in the
 // end one window is the whole piece.
 
 const (
@@ -138,8 +137,8 @@ func (v *vocabulary) mergeWindows(m *mergeState, piece []byte, size int) (total 
 		for ; int(at) < size-size/8; at = m.next[at] {
 			total++
 		}
-		// The next window starts at this border. What is behind it is counted
-		// once the next window has confirmed it.
+		// The next window starts at this border. The tokens behind it are
+		// counted when the next window has confirmed them.
 		m.tail = m.tail[:0]
 		for i := at; int(i) < size; i = m.next[i] {
 			m.tail = append(m.tail, i-at)
@@ -177,41 +176,16 @@ func (m *mergeState) shared() (from int, before int64, ok bool) {
 // join next is always one of them, and a pair can become one only when a pair
 // beside it changes. In a run of one letter that keeps the heap at a few entries.
 //
-// Each byte is pushed at most once and each join pushes at most four pairs, so
+// Each byte is pushed at most once, and each join pushes at most four pairs. So
 // there are fewer than 5*len(w) pushes and pops, of log len(w) steps each.
 func (v *vocabulary) merge(m *mergeState, w []byte) {
 	n := len(w)
-	m.merged += int64(n)
-	if cap(m.next) < n {
-		m.next, m.prev, m.pair = make([]int32, n), make([]int32, n), make([]uint32, n)
-	}
-	m.next, m.prev, m.pair = m.next[:n], m.prev[:n], m.pair[:n]
+	v.layOut(m, w)
+	h := m.candidates()
 	next, prev, pair := m.next, m.prev, m.pair
-
-	for i := range n - 1 {
-		next[i], prev[i] = int32(i+1), int32(i-1)
-		pair[i] = v.pairs[uint(w[i])<<8|uint(w[i+1])] - 1 // 0 becomes none
-	}
-	next[n-1], prev[n-1], pair[n-1] = int32(n), int32(n-2), none
-
-	h := m.heap[:0]
-	left := uint32(none)
-	for i, r := range pair[:n-1] {
-		if r < left && r <= pair[i+1] {
-			h = append(h, uint64(r)<<32|uint64(i))
-		}
-		left = r
-	}
-	for i := (len(h) - 2) / 4; i >= 0; i-- {
-		down(h, i)
-	}
-
 	for len(h) > 0 {
-		top := h[0]
-		h[0] = h[len(h)-1]
-		h = h[:len(h)-1]
-		down(h, 0)
-
+		var top uint64
+		top, h = pop(h)
 		i, r := int32(uint32(top)), uint32(top>>32)
 		if pair[i] != r {
 			continue // joined or broken since it was pushed
@@ -265,7 +239,40 @@ func (v *vocabulary) merge(m *mergeState, w []byte) {
 	m.heap = h
 }
 
-// push and down keep a heap of four children a node, the smallest entry first.
+// layOut makes a token of each byte of w, with the ranks of their pairs.
+func (v *vocabulary) layOut(m *mergeState, w []byte) {
+	n := len(w)
+	m.merged += int64(n)
+	if cap(m.next) < n {
+		m.next, m.prev, m.pair = make([]int32, n), make([]int32, n), make([]uint32, n)
+	}
+	m.next, m.prev, m.pair = m.next[:n], m.prev[:n], m.pair[:n]
+	next, prev, pair := m.next, m.prev, m.pair
+	for i := range n - 1 {
+		next[i], prev[i] = int32(i+1), int32(i-1)
+		pair[i] = v.pairs[uint(w[i])<<8|uint(w[i+1])] - 1 // 0 becomes none
+	}
+	next[n-1], prev[n-1], pair[n-1] = int32(n), int32(n-2), none
+}
+
+// candidates is the heap of the pairs that come before both their neighbours.
+func (m *mergeState) candidates() []uint64 {
+	h := m.heap[:0]
+	pair := m.pair
+	left := uint32(none)
+	for i, r := range pair[:len(pair)-1] {
+		if r < left && r <= pair[i+1] {
+			h = append(h, uint64(r)<<32|uint64(i))
+		}
+		left = r
+	}
+	for i := (len(h) - 2) / 4; i >= 0; i-- {
+		down(h, i)
+	}
+	return h
+}
+
+// push, pop and down keep a heap of four children a node, the smallest entry first.
 // container/heap would call through an interface for each comparison and box each
 // entry.
 func push(h []uint64, x uint64) []uint64 {
@@ -281,6 +288,13 @@ func push(h []uint64, x uint64) []uint64 {
 	}
 	h[i] = x
 	return h
+}
+
+func pop(h []uint64) (top uint64, rest []uint64) {
+	last := len(h) - 1
+	top, h[0] = h[0], h[last]
+	down(h[:last], 0)
+	return top, h[:last]
 }
 
 func down(h []uint64, i int) {

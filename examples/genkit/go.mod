@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/firebase/genkit/go v1.4.0
-	github.com/openai/openai-go v1.8.2
+	github.com/openai/openai-go v1.12.0
 	github.com/tripmeter/tripmeter v0.0.0
 )
 

@@ -77,12 +77,7 @@ func (t *tape) draw(progress io.Writer) error {
 		if err := errors.Join(r.Close(), t.files[i].Close()); err != nil {
 			return err
 		}
-		f, err := os.Open(t.files[i].Name())
-		if err != nil {
-			return err
-		}
-		events, err := record.Read(f)
-		f.Close()
+		events, err := record.ReadFile(t.files[i].Name())
 		if err != nil {
 			return err
 		}

@@ -13,21 +13,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tripmeter/tripmeter/internal/rttest"
 )
 
 // What net/http refuses before it looks for a connection has not left, and does
 // not mend. The errors are net/http's own, so that its wording cannot drift away.
 func TestWhatNetHTTPRefusesHasNotLeft(t *testing.T) {
-	for name, spoil := range map[string]func(*http.Request){
-		"scheme":  func(r *http.Request) { r.URL.Scheme = "gopher" },
-		"header":  func(r *http.Request) { r.Header["Bad Name"] = []string{"x"} },
-		"value":   func(r *http.Request) { r.Header.Set("X", "a\nb") },
-		"trailer": func(r *http.Request) { r.Trailer = http.Header{"Bad Name": nil} },
-		"method":  func(r *http.Request) { r.Method = "BAD METHOD" },
-		"host":    func(r *http.Request) { r.URL.Host = "" },
-		"URL":     func(r *http.Request) { r.URL = nil },
-		"headers": func(r *http.Request) { r.Header = nil },
-	} {
+	for name, spoil := range rttest.Unsendable {
 		req, err := http.NewRequest("POST", "http://api.example.invalid/", strings.NewReader("x"))
 		if err != nil {
 			t.Fatal(err)

@@ -147,7 +147,7 @@ func (s sentenceText) ofAccount(f *fields) bool {
 		return true
 	}
 	text := string(s)
-	if strings.Contains(text, "free allocation") || f.reason == "openrouter_free_tier_daily" || f.code == "3036" || f.code == "4006" || strings.Contains(text, "free-models-per-") {
+	if strings.Contains(text, "free allocation") || f.reason == "openrouter_free_tier_daily" || f.code == "3036" || f.code == "4006" || strings.Contains(text, "free-models-per-") || strings.Contains(text, "key limit exceeded (") {
 		return true
 	}
 	if strings.Contains(text, "model") || strings.Contains(text, "deployment") || strings.Contains(text, "模型") {

@@ -91,7 +91,10 @@ func TestAWaitIsHeardInEveryPlaceAndSpelling(t *testing.T) {
 		{`"` + at.Format(time.RFC3339) + `"`, 756 * time.Second}, {`"` + at.Format(http.TimeFormat) + `"`, 756 * time.Second},
 		{`"` + at.Format(time.RFC850) + `"`, 756 * time.Second}, {`"` + at.Format(time.ANSIC) + `"`, 756 * time.Second},
 		{`"` + at.Format(time.DateTime) + `"`, 756 * time.Second}, {`"` + at.Format(time.RFC1123Z) + `"`, 756 * time.Second},
-		{`"00:12:36"`, 756 * time.Second},
+		{`"00:12:36"`, 756 * time.Second}, {`"PT12M36S"`, 756 * time.Second}, {`7.56e2`, 756 * time.Second},
+		{`{"seconds":756}`, 756 * time.Second}, {`{"seconds":"755","nanos":5e8}`, 0}, {`{"seconds":"755","nanos":500000000}`, 755500 * time.Millisecond},
+		{fmt.Sprintf(`{"seconds":%d}`, at.Unix()), 756 * time.Second}, {fmt.Sprintf("%.9e", float64(at.UnixMilli())), 756 * time.Second},
+		{`1e999`, MaxWait}, {`-7e2`, 0}, {`{"seconds":-756}`, 0}, {`{"seconds":756,"nanos":-1}`, 0},
 		{fmt.Sprint(noon.Unix() - 120), 0}, {`"` + noon.Add(-time.Hour).Format(time.RFC3339) + `"`, 0},
 		{`-756`, 0}, {`null`, 0}, {`true`, 0}, {`"soon"`, 0}, {`[756]`, 0}, {`{}`, 0}, {`0`, 0}, {`""`, 0},
 	}
@@ -100,7 +103,8 @@ func TestAWaitIsHeardInEveryPlaceAndSpelling(t *testing.T) {
 			`{"error":{"message":"x","%s":%s}}`, `{"error":{"message":"x"},"%s":%s}`, `{"message":"x","%s":%s}`,
 			`{"error":{"message":"x","metadata":{"%s":%s}}}`, `{"error":{"message":"x","details":{"%s":%s}}}`,
 			`{"error":{"message":"x","details":[{"%s":%s}]}}`, `{"detail":{"message":"x","%s":%s}}`, `[{"error":{"%s":%s}}]`,
-			`{"error":{"error":{"message":"x","%s":%s}}}`, `{"error":{"details":[{"metadata":{"%s":%s}}]}}`,
+			`{"error":{"error":{"message":"x","%s":%s}}}`, `{"errors":[{"message":"x","extensions":{"%s":%s}}]}`, `{"message":"x","details":{"%s":%s}}`,
+			`{"error":"x","data":{"%s":%s}}`, `{"error":{"details":[{"metadata":{"%s":%s}}]}}`,
 		} {
 			for _, value := range values {
 				body := fmt.Sprintf(place, name, value.json)
@@ -121,6 +125,8 @@ func TestAWaitIsHeardInEveryPlaceAndSpelling(t *testing.T) {
 		"Try again at Sat, 19 Sep 2026 12:12:36 GMT.", "Retry at 1789820 and no: retry at 1789819956.", "Your limit will reset on 2026-09-19 20:12:36 +0800 (CST).",
 		"Quota will be replenished in 00:12:36.", "请在 756 秒后重试", "请12分36秒后再试。", "请等待12分钟36秒之后重试", "您的限额将在 2026-09-19 12:12:36 重置",
 		"You may try again at 2026-09-19 12:12:36 UTC (in a while)",
+		"Limit type: tokens. Limit resets at: 2026-09-19 12:12:36 UTC", "Retry after: 756s", "Slow down, retry in:756 seconds",
+		"429 Resource exhausted. [violations {\n}\n, links {\n}\n, retry_delay {\n  seconds: 756\n}\n]", "429 retry_delay { nanos: 5 seconds: 755 } retry_delay { seconds: 756 }",
 	} {
 		if v := ClassifyWith(429, openai("rate_limit_exceeded", "", text), Options{Now: noon}); max(v.Wait, v.Reset) != 756*time.Second {
 			t.Errorf("%s: %+v", text, v)

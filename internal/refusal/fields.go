@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -81,6 +82,8 @@ func child(n node, key string) node {
 			return tencent
 		case "detail":
 			return beside
+		case "details", "metadata", "extra", "data", "rate_limit", "rateLimit", "quota":
+			return aside
 		}
 	case beside:
 		switch key {
@@ -105,7 +108,7 @@ func child(n node, key string) node {
 			return metadata
 		case "details":
 			return details
-		case "extra", "data", "rate_limit", "rateLimit", "quota":
+		case "extra", "data", "rate_limit", "rateLimit", "quota", "extensions": // the last is GraphQL's
 			return aside
 		}
 	case metadata:
@@ -162,48 +165,48 @@ func read(body []byte, clock *retryafter.Clock) *fields {
 	w := walker{b: body, err: f, top: &top, clock: clock}
 	w.value(root, 0)
 	f.waits.join(&top.waits)
-	top.waits = f.waits
-	if !f.failed {
+	if f.failed {
+		f.complete(&top)
+	} else {
 		// No "error" object: Mistral, Cohere, Bedrock and NVIDIA put the
 		// members at the top. On a 2xx that needs one of the two signs.
 		failed := strings.EqualFold(top.typ, "error") || top.status == "error" || top.failed
+		top.waits = f.waits
 		top.quotaIDs, top.quotaZero, top.quotaValue, top.quotaOf = f.quotaIDs, f.quotaZero, f.quotaValue, f.quotaOf
 		*f = top
 		f.failed = failed || w.object == "error"
-	} else {
-		if f.code == "" {
-			f.code = top.code
-		}
-		if f.scoped == "" {
-			f.scoped = top.scoped
-		}
-		if f.scope == "" {
-			f.scope = top.scope
-		}
-		if f.message == "" {
-			f.message = top.message
-		}
-		if f.httpStatus == "" {
-			f.httpStatus = top.httpStatus
-		}
-		if f.typ == "" && f.plain {
-			f.typ = top.typ
-		}
 	}
-	// A proxy may put the provider's whole JSON into its own message.
-	if m := strings.TrimLeft(f.message, " \n\t\r"); strings.HasPrefix(m, "{") {
-		inner := fields{}
-		w := walker{b: []byte(m), err: &inner, top: &fields{}, clock: clock}
-		w.value(root, 0)
-		if inner.failed {
-			inner.waits.join(&f.waits)
-			if inner.code == "" {
-				inner.code = f.code
-			}
-			*f = inner
-		}
-	}
+	f.unwrap(clock)
 	return f
+}
+
+// complete takes from the members beside an error what the error does not say.
+func (f *fields) complete(top *fields) {
+	f.code = cmp.Or(f.code, top.code)
+	f.scoped = cmp.Or(f.scoped, top.scoped)
+	f.scope = cmp.Or(f.scope, top.scope)
+	f.message = cmp.Or(f.message, top.message)
+	f.httpStatus = cmp.Or(f.httpStatus, top.httpStatus)
+	if f.typ == "" && f.plain {
+		f.typ = top.typ
+	}
+}
+
+// unwrap reads the error in the message of another: a proxy may put the provider's
+// whole JSON into its own message.
+func (f *fields) unwrap(clock *retryafter.Clock) {
+	m := strings.TrimLeft(f.message, " \n\t\r")
+	if !strings.HasPrefix(m, "{") {
+		return
+	}
+	inner := fields{}
+	w := walker{b: []byte(m), err: &inner, top: &fields{}, clock: clock}
+	w.value(root, 0)
+	if inner.failed {
+		inner.waits.join(&f.waits)
+		inner.code = cmp.Or(inner.code, f.code)
+		*f = inner
+	}
 }
 
 // payload strips what may stand before the JSON: a byte order mark, blanks
@@ -321,8 +324,12 @@ func (w *walker) members(n node, depth int) bool {
 			k = text(key)
 		}
 		if c := w.b[w.i]; c == '{' || c == '[' {
+			at := w.i
 			if !w.value(child(n, k), depth+1) {
 				return false
+			}
+			if c == '{' && n != skip {
+				w.of(n).waits.span(k, w.b[at:w.i], w.clock)
 			}
 			continue
 		}
@@ -386,111 +393,120 @@ func text(raw []byte) string {
 	return s
 }
 
+// of is where the members of an object at n belong.
+func (w *walker) of(n node) *fields {
+	if n == root || n == beside || n == baseResp {
+		return w.top
+	}
+	return w.err
+}
+
 // set keeps one scalar member.
 func (w *walker) set(n node, key string, raw []byte, isString bool) {
-	f := w.err
-	if n == root || n == beside || n == baseResp {
-		f = w.top
+	if n == skip {
+		return
 	}
-	if n != skip {
-		f.waits.member(key, raw, isString, w.clock)
-		switch key {
-		case "scope", "limit_scope", "rate_limit_scope":
-			if isString && len(raw) <= maxWord {
-				f.scope = text(raw)
-			}
+	f := w.of(n)
+	isWord := isString && len(raw) <= maxWord
+	f.waits.member(key, raw, isString, w.clock)
+	switch key {
+	case "scope", "limit_scope", "rate_limit_scope":
+		if isWord {
+			f.scope = text(raw)
 		}
 	}
 	switch n {
-	case baseResp:
-		switch key {
-		case "status_code":
-			if c := string(raw); len(raw) <= maxWord && c != "0" && !isString && c != "null" {
-				f.failed, f.code, f.scoped = true, c, "minimax:"+c
-			}
-		case "status_msg":
-			if isString {
-				f.message = text(raw)
-			}
-		}
-	case beside:
-		f.common(key, raw, isString)
 	case root:
-		switch key {
-		case "error_code": // Baidu Qianfan: a number, and 0 is well
-			if c := string(raw); !isString && len(raw) <= maxWord && isDigit(c[0]) {
-				if c != "0" {
-					f.failed, f.code, f.scoped = true, c, "qianfan:"+c
-				}
-				return
-			}
-		case "success": // Zhipu's older interface, Cloudflare
-			f.failed = f.failed || string(raw) == "false"
-			return
-		case "msg", "error_msg":
-			if isString && f.message == "" {
-				f.message = text(raw)
-			}
-			return
-		}
-		switch key {
-		case "error", "detail", "title":
-			// xAI and Hugging Face: the error is a string.
-			if isString && key == "error" && len(raw) > 0 {
-				w.err.failed, w.err.plain = true, true
-				w.err.message = text(raw)
-			} else if isString && f.message == "" {
-				f.message = text(raw)
-			}
-			return
-		case "object":
-			w.object = string(raw)
-			return
-		}
+		w.atTop(key, raw, isString)
+	case beside, errorObj:
 		f.common(key, raw, isString)
-	case errorObj:
-		f.common(key, raw, isString)
+	case baseResp:
+		switch {
+		case key == "status_code" && !isString && string(raw) != "null":
+			f.numbered("minimax:", raw)
+		case key == "status_msg" && isString:
+			f.message = text(raw)
+		}
 	case metadata:
-		switch key {
-		case "provider_name", "raw":
+		switch {
+		case key == "provider_name" || key == "raw":
 			f.upstream = f.upstream || isString && len(raw) > 0
-		case "limit_source": // OpenRouter: openrouter_free_tier_daily
-			if isString && len(raw) <= maxWord {
-				f.reason = text(raw)
-			}
+		case key == "limit_source" && isWord: // OpenRouter: openrouter_free_tier_daily
+			f.reason = text(raw)
 		}
 	case headersObj:
-		if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
-			f.headerLimit = string(raw)
-		}
-		if len(f.headers) < maxQuotas && len(raw) <= maxWord {
-			if f.headers == nil {
-				f.headers = http.Header{}
-			}
-			f.headers.Set(key, text(raw))
-		}
+		f.header(key, raw)
 	case detail:
-		if key == "reason" && isString && len(raw) <= maxWord { // google.rpc.ErrorInfo
+		if key == "reason" && isWord { // google.rpc.ErrorInfo
 			f.reason = text(raw)
 		}
 	case violation:
-		switch key {
-		case "quotaId":
-			if len(f.quotaIDs) < maxQuotas && len(raw) <= 2*maxWord {
-				f.quotaIDs = append(f.quotaIDs, string(raw))
-			}
-			if f.quotaValue == 0 {
-				f.quotaOf += " " + string(raw[:min(len(raw), 2*maxWord)])
-			}
-		case "quotaMetric":
-			if f.quotaValue == 0 {
-				f.quotaOf += " " + string(raw[:min(len(raw), 2*maxWord)])
-			}
-		case "quotaValue":
-			f.quotaZero = f.quotaZero || string(raw) == "0"
-			if n, ok := plainInt(string(raw[:min(len(raw), 20)])); ok && f.quotaValue == 0 {
-				f.quotaValue = n
-			}
+		f.quota(key, raw)
+	}
+}
+
+// atTop keeps a member of the whole body.
+func (w *walker) atTop(key string, raw []byte, isString bool) {
+	f := w.top
+	switch key {
+	case "error_code": // Baidu Qianfan: a number, and 0 is well
+		if !isString && len(raw) <= maxWord && isDigit(raw[0]) {
+			f.numbered("qianfan:", raw)
+			return
+		}
+	case "success": // Zhipu's older interface, Cloudflare
+		f.failed = f.failed || string(raw) == "false"
+		return
+	case "error", "detail", "title", "msg", "error_msg":
+		switch {
+		case !isString:
+		case key == "error" && len(raw) > 0: // xAI and Hugging Face: the error is a string.
+			w.err.failed, w.err.plain, w.err.message = true, true, text(raw)
+		case f.message == "":
+			f.message = text(raw)
+		}
+		return
+	case "object":
+		w.object = string(raw)
+		return
+	}
+	f.common(key, raw, isString)
+}
+
+// numbered keeps the code of an interface that numbers its errors. 0 is none.
+func (f *fields) numbered(scope string, raw []byte) {
+	if c := string(raw); len(raw) <= maxWord && c != "0" {
+		f.failed, f.code, f.scoped = true, c, scope+c
+	}
+}
+
+// header keeps a header field that OpenRouter hands on.
+func (f *fields) header(key string, raw []byte) {
+	if strings.EqualFold(key, "x-ratelimit-limit") && len(raw) <= 20 {
+		f.headerLimit = string(raw)
+	}
+	if len(f.headers) < maxQuotas && len(raw) <= maxWord {
+		if f.headers == nil {
+			f.headers = http.Header{}
+		}
+		f.headers.Set(key, text(raw))
+	}
+}
+
+// quota keeps a member of one of Google's violations.
+func (f *fields) quota(key string, raw []byte) {
+	switch key {
+	case "quotaId", "quotaMetric":
+		if key == "quotaId" && len(f.quotaIDs) < maxQuotas && len(raw) <= 2*maxWord {
+			f.quotaIDs = append(f.quotaIDs, string(raw))
+		}
+		if f.quotaValue == 0 {
+			f.quotaOf += " " + string(raw[:min(len(raw), 2*maxWord)])
+		}
+	case "quotaValue":
+		f.quotaZero = f.quotaZero || string(raw) == "0"
+		if n, ok := plainInt(string(raw[:min(len(raw), 20)])); ok && f.quotaValue == 0 {
+			f.quotaValue = n
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package refusal
 
 import (
+	"encoding/json"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,20 +97,27 @@ var waitMembers = map[string]struct {
 // longestMember bounds the names that are looked up.
 const longestMember = 40
 
+// waitMember is the name of a member as waitMembers has it.
+func waitMember(key string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
+}
+
 // member keeps the wait of one member, if it holds one.
 //
-//	value = number / duration / date
+//	value = number / duration / date / time span / ISO 8601
 func (w *times) member(key string, raw []byte, isString bool, clock *retryafter.Clock) {
 	if len(key) > longestMember || len(raw) == 0 || len(raw) > maxWord {
 		return
 	}
-	m, ok := waitMembers[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))]
+	m, ok := waitMembers[waitMember(key)]
 	if !ok {
 		return
 	}
 	s := string(raw)
 	if isString {
 		s = strings.TrimSpace(text(raw))
+	} else if strings.ContainsAny(s, "eE") {
+		s = withoutExponent(s)
 	}
 	d, instant, ok := clock.Number(s, m.unit)
 	if !ok && isString {
@@ -122,17 +132,55 @@ func (w *times) member(key string, raw []byte, isString bool, clock *retryafter.
 		if !ok {
 			d, ok = retryafter.TimeSpan(s)
 		}
+		if !ok {
+			d, ok = retryafter.ISO(s)
+		}
 	}
 	if !ok {
 		return
 	}
+	w.keep(m.kind, d, instant)
+}
+
+// keep keeps the wait of a member of that kind.
+func (w *times) keep(kind waitKind, d time.Duration, instant bool) {
 	d = min(d, MaxWait)
 	switch {
-	case m.kind == retryIn:
+	case kind == retryIn:
 		w.retry = max(w.retry, d)
-	case m.kind == resetAt || instant:
+	case kind == resetAt || instant:
 		w.resetAt = max(w.resetAt, d)
 	default:
 		w.resetIn = max(w.resetIn, d)
 	}
+}
+
+// span keeps the wait of a member that is a google.protobuf.Duration or Timestamp
+// written as an object: {"seconds": "41", "nanos": 999999999}.
+func (w *times) span(key string, object []byte, clock *retryafter.Clock) {
+	if len(key) > longestMember || len(object) > maxWord {
+		return
+	}
+	m, ok := waitMembers[waitMember(key)]
+	if !ok {
+		return
+	}
+	var at struct{ Seconds, Nanos json.Number }
+	if json.Unmarshal(object, &at) != nil || at.Seconds == "" && at.Nanos == "" {
+		return
+	}
+	if d, instant, ok := clock.Number(protoSeconds(at.Seconds.String(), at.Nanos.String()), time.Second); ok {
+		w.keep(m.kind, d, instant)
+	}
+}
+
+// withoutExponent writes a JSON number without its exponent: encoders that print
+// fourteen digits write milliseconds since 1970 as 1.789819242e+12. Other words
+// stay as they are.
+func withoutExponent(s string) string {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil && !math.IsInf(f, 1) {
+		return s
+	}
+	return strconv.FormatFloat(min(f, math.MaxInt64), 'f', -1, 64)
 }

@@ -49,6 +49,10 @@ const unrecorded = "no recorded body: "
 // cannot succeed comes before what can, since providers reuse the words of the
 // second for the first.
 var rules = [...]rule{
+	// Codes that two refusals share: the message says that this one is of the rate.
+	{verdict: waits, word: "insufficient_quota", holds: "error-code#token-limit", short: true, limited: true, source: "Alibaba Model Studio error messages: tokens of a second or a minute"},
+	{verdict: waits, word: "consumption_limit_reached", holds: "concurrent requests", short: true, limited: true, source: "IBM watsonx.ai API, as recorded: free requests at once"},
+
 	// The account.
 	{verdict: noCredit, word: "insufficient_quota", source: "OpenAI error codes guide"},
 	{verdict: noCredit, word: "credit_balance_exhausted", source: "OpenAI error codes guide"},
@@ -82,6 +86,10 @@ var rules = [...]rule{
 	{verdict: noCredit, word: "FailedOperation.ServiceNotActivated", source: "Tencent Hunyuan error codes"},
 	{verdict: noCredit, word: "insufficient_user_quota", source: "One API and New API gateways"},
 	{verdict: noCredit, word: "pre_consume_token_quota_failed", source: "One API and New API gateways"},
+	{verdict: noCredit, word: "budget_exceeded", source: "LiteLLM proxy: virtual keys"},
+	{verdict: noCredit, word: "BILLING_DISABLED", source: "google.rpc.ErrorInfo"},
+	{verdict: noCredit, holds: "key limit exceeded (total limit)", short: true, limited: true, source: "OpenRouter errors"},
+	{verdict: allowance, holds: "key limit exceeded (", short: true, limited: true, source: "OpenRouter errors: the limit of a key for a day, a week or a month"},
 	{verdict: noCredit, word: "insufficient_credits", source: "gateways"},
 	{verdict: noCredit, word: "insufficient_funds", source: "gateways"},
 	{verdict: noCredit, word: "credits_exhausted", source: "gateways"},
@@ -289,6 +297,7 @@ var rules = [...]rule{
 	{verdict: busy, word: "FailedOperation.EngineRequestTimeout", source: "Tencent Hunyuan error codes"},
 	{verdict: busy, word: "ModelServingError", limited: true, source: "Alibaba Model Studio error messages"},
 	{verdict: busy, word: "ServiceUnavailable", limited: true, source: "Alibaba Model Studio error messages"},
+	{verdict: busy, holds: "due to system capacity limits", short: true, limited: true, source: "Alibaba Model Studio error messages; QwenLM/qwen-code#1641"},
 	{verdict: busy, holds: "overloaded", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
 	{verdict: busy, holds: "over capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
 	{verdict: busy, holds: "at capacity", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},

@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ var waitForms = [...]waitForm{
 func (s sentenceText) waits(clock *retryafter.Clock, east bool) (w times) {
 	lastRetry, lastReset := -1, -1
 	for _, form := range &waitForms {
-		i := strings.LastIndex(string(s), form.words)
+		i := s.lastForm(form.words)
 		if i < 0 || i > 0 && isWordByte(s[i-1]) && form.words[0] < 0x80 {
 			continue
 		}
@@ -86,9 +87,60 @@ func (s sentenceText) waits(clock *retryafter.Clock, east bool) (w times) {
 		}
 	}
 	if d, i := s.eastWait(); i > lastRetry {
+		w.retry, lastRetry = d, i
+	}
+	if d, i := s.protoWait(); i > lastRetry {
 		w.retry = d
 	}
 	return w
+}
+
+// lastForm is where the words of a form stand last; -1 is nowhere. The blank at
+// their end may be a colon.
+func (s sentenceText) lastForm(words string) int {
+	i := strings.LastIndex(string(s), words)
+	if head, ok := strings.CutSuffix(words, " "); ok {
+		i = max(i, strings.LastIndex(string(s), head+":"))
+	}
+	return i
+}
+
+// protoWait reads the last "retry_delay { seconds: 42 nanos: 5 }", a
+// google.rpc.RetryInfo as the Python client prints it into its error. It returns the
+// wait and where it stands.
+func (s sentenceText) protoWait() (time.Duration, int) {
+	at := strings.LastIndex(string(s), "retry_delay {")
+	if at < 0 {
+		return 0, -1
+	}
+	inside, _, closed := strings.Cut(string(s)[at+len("retry_delay {"):], "}")
+	if !closed || len(inside) > maxWord {
+		return 0, -1
+	}
+	var seconds, nanos string
+	words := strings.Fields(inside)
+	for i := 0; i+1 < len(words); i += 2 {
+		switch words[i] {
+		case "seconds:":
+			seconds = words[i+1]
+		case "nanos:":
+			nanos = words[i+1]
+		}
+	}
+	d, ok := retryafter.Decimal(protoSeconds(seconds, nanos), time.Second)
+	if !ok {
+		return 0, -1
+	}
+	return min(d, MaxWait), at
+}
+
+// protoSeconds is a google.protobuf.Duration or Timestamp in seconds, as a decimal
+// number. A member that is missing is empty.
+func protoSeconds(seconds, nanos string) string {
+	if len(nanos) > 9 {
+		return ""
+	}
+	return cmp.Or(seconds, "0") + "." + strings.Repeat("0", 9-len(nanos)) + nanos
 }
 
 // numbers that sentences write as words.

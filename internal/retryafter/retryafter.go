@@ -24,8 +24,9 @@ type Wait struct {
 }
 
 // Parse reads Retry-After (RFC 9110 section 10.2.3), Retry-After-Ms (OpenAI and
-// Azure OpenAI), X-Ms-Retry-After-Ms (Azure) and X-Retry-After (gateways). Names
-// must be in canonical form, as net/http delivers them. A zero now means time.Now().
+// Azure OpenAI), X-Ms-Retry-After-Ms (Azure), X-Retry-After and X-Retry-After-Ms
+// (gateways). Names must be in canonical form, as net/http delivers them. A zero now
+// means time.Now().
 //
 //	value  = member *( ", " member )  ; several lines that a proxy made one
 //	member = number / HTTP-date / "@" number / timespan / units / ISO 8601
@@ -33,7 +34,8 @@ type Wait struct {
 // The fields differ only in the unit of a bare number. "@" begins a date of RFC 9651:
 // Unix seconds. Units are those of [Spelled] ("45 seconds", "1500ms"), a timespan is
 // that of [TimeSpan], and the last form is that of [ISO] ("PT45S"). Quotes around a
-// member and parameters after it (";x") are put aside. A number is a length of time or
+// member, parameters after it (";x") and empty members (RFC 9110 section 5.6.1) are put
+// aside. A number is a length of time or
 // an instant, see [Clock.Number]; a date is read by [ParseDate]. Instants are measured
 // against the response's own Date field where that is valid, since both come from the
 // same clock.
@@ -46,7 +48,11 @@ type Wait struct {
 // Parse does not allocate for numbers and for absent fields.
 func Parse(h http.Header, now time.Time) Wait {
 	c := Clock{Header: h, Local: now}
-	ms := max(longest(h["Retry-After-Ms"], &c, inMilliseconds), longest(h["X-Ms-Retry-After-Ms"], &c, inMilliseconds))
+	ms := max(
+		longest(h["Retry-After-Ms"], &c, inMilliseconds),
+		longest(h["X-Ms-Retry-After-Ms"], &c, inMilliseconds),
+		longest(h["X-Retry-After-Ms"], &c, inMilliseconds),
+	)
 	w := Wait{}
 	if ms >= 0 {
 		w = Wait{Longest: ms, OK: true}
@@ -68,7 +74,8 @@ const unknown = time.Duration(-1)
 func longest(lines []string, c *Clock, f form) time.Duration {
 	d := unknown
 	for _, line := range lines {
-		v := f.read(c, trimOWS(line))
+		line = strings.Trim(line, " \t,")
+		v := f.read(c, line)
 		if v == unknown && strings.Contains(line, ", ") {
 			v = members(line, c, f)
 		}

@@ -81,6 +81,10 @@ func TestParse(t *testing.T) {
 		{"X-Retry-After", []string{"X-Retry-After: 45"}, 45 * time.Second, 0},
 		{"X-Retry-After beside the field: longest", []string{"X-Retry-After: 45", "Retry-After: 5"}, 45 * time.Second, 0},
 		{"X-Retry-After is shorter", []string{"X-Retry-After: 4", "Retry-After: 5"}, 5 * time.Second, 0},
+		{"X-Retry-After-Ms", []string{"X-Retry-After-Ms: 1500"}, 1500 * time.Millisecond, 0},
+		{"X-Retry-After-Ms, an instant", []string{"X-Retry-After-Ms: 946684845000", "Date: Sat, 01 Jan 2000 00:00:00 GMT"}, 45 * time.Second, 0},
+		{"empty members", []string{"Retry-After: ,5,"}, 5 * time.Second, 0},
+		{"empty members alone", []string{"Retry-After: , ,"}, none, 0},
 		{"X-Retry-After rubbish", []string{"X-Retry-After: soon"}, none, 0},
 		{"exponent", []string{"Retry-After: 1e3"}, none, 0},
 		{"hex", []string{"Retry-After: 0x10"}, none, 0},
@@ -340,7 +344,7 @@ func FuzzWaits(f *testing.F) {
 			pick /= n
 			return c
 		}
-		field := [...]string{"Retry-After", "X-Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms"}[choose(4)]
+		field := [...]string{"Retry-After", "X-Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Retry-After-Ms"}[choose(5)]
 		unit := time.Second
 		if strings.HasSuffix(field, "Ms") {
 			unit = time.Millisecond

@@ -57,6 +57,8 @@ func Waits(now time.Time) []Wait {
 		{Name: "seconds in quotes, with parameters", Header: []string{"Retry-After", `"3";x`}, Want: 3 * time.Second},
 		{Name: "hours, minutes and seconds", Header: []string{"Retry-After", "00:00:45"}, Want: 45 * time.Second},
 		{Name: "the field of gateways", Header: []string{"X-Retry-After", "45"}, Want: 45 * time.Second},
+		{Name: "the field of gateways in milliseconds", Header: []string{"X-Retry-After-Ms", "2500"}, Want: 2500 * time.Millisecond},
+		{Name: "an empty member", Header: []string{"Retry-After", "3,"}, Want: 3 * time.Second},
 		{Name: "milliseconds", Header: []string{"Retry-After-Ms", "2500"}, Want: 2500 * time.Millisecond},
 		{Name: "the longest of two", Header: []string{"Retry-After-Ms", "100", "Retry-After", "3"}, Want: 3 * time.Second},
 		{Name: "no milliseconds beside a second", Header: []string{"Retry-After-Ms", "0", "Retry-After", "1"}, Want: time.Second},
@@ -71,12 +73,22 @@ func Waits(now time.Time) []Wait {
 		{Name: "two lines that a proxy joined", Header: []string{"Retry-After", "2, 3"}, Want: 3 * time.Second},
 		{Name: "a member of the body", Body: `{"error":{"message":"limited","retry_after":42}}`, Want: 42 * time.Second},
 		{Name: "a reset in the body", Body: `{"error":{"type":"usage_limit_reached","resets_in_seconds":42}}`, Want: 42 * time.Second},
+		{Name: "a duration of a protocol buffer", Body: `{"error":{"details":[{"retryDelay":{"seconds":"41","nanos":999999999}}]}}`, Want: 42*time.Second - 1},
 		{Name: "a sentence in Chinese", Body: `{"error":{"message":"请求频率过高，请在 42 秒后重试"}}`, Want: 42 * time.Second},
 		{Name: "the time remaining", Header: []string{"X-Ratelimit-Timeremaining", "7"}, Want: 7 * time.Second},
 		{Name: "only in the text", Body: text, Want: 33 * time.Second},
 		{Name: "longer in the text", Header: []string{"Retry-After", "1"}, Body: text, Want: 33 * time.Second},
 		{Name: "no dimension beside the order", Header: []string{"Retry-After", "1", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Burst", "10"}, Want: time.Second},
+	}
+	for _, v := range []string{"+3", "3 parsecs", "1e3", "", "-1", "NaN", "soon", "1,000"} {
+		waits = append(waits, Wait{Name: "unreadable " + strconv.Quote(v), Header: []string{"Retry-After", v}, Order: Unreadable})
+	}
+	return append(waits, resets(now)...)
+}
 
+// resets are the waits for the reset of an exhausted limit.
+func resets(now time.Time) []Wait {
+	return []Wait{
 		{Name: "the later of the exhausted", Header: []string{
 			"X-Ratelimit-Limit-Tokens", "60000", "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "50s",
 			"X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "2s",
@@ -88,6 +100,9 @@ func Waits(now time.Time) []Wait {
 		{Name: "a duration with minutes", Header: []string{
 			"X-Ratelimit-Limit-Requests", "10", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "0m40s",
 		}, Want: 40 * time.Second, Order: Reset},
+		{Name: "a duration of ISO 8601", Header: []string{
+			"X-Ratelimit-Limit-Requests", "10", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "PT40S",
+		}, Want: 40 * time.Second, Order: Reset},
 		{Name: "a reset in seconds", Header: []string{
 			"X-Ratelimit-Limit", "10", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "30",
 		}, Want: 30 * time.Second, Order: Reset},
@@ -95,8 +110,4 @@ func Waits(now time.Time) []Wait {
 			"X-Ratelimit-Limit", "10", "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", strconv.FormatInt(now.Add(30*time.Second).Unix(), 10),
 		}, Want: 30 * time.Second, Order: Reset},
 	}
-	for _, v := range []string{"+3", "3 parsecs", "1e3", "", "-1", "NaN", "soon", "1,000"} {
-		waits = append(waits, Wait{Name: "unreadable " + strconv.Quote(v), Header: []string{"Retry-After", v}, Order: Unreadable})
-	}
-	return waits
 }

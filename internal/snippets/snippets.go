@@ -166,39 +166,22 @@ func Check(t testing.TB, root, mod string, pages ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	temp := t.TempDir()
-	replace := map[string]string{}
-	blocks := []Block{}
+	var blocks []Block
 	for _, page := range pages {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range Blocks(page, text) {
-			if Home(b) != mod {
-				continue
+			if Home(b) == mod {
+				blocks = append(blocks, b)
 			}
-			n := len(blocks)
-			blocks = append(blocks, b)
-			from := filepath.Join(temp, fmt.Sprintf("block%d.go", n))
-			if err := os.WriteFile(from, []byte(b.program(n)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			replace[filepath.Join(dir, "internal", "blocks", fmt.Sprintf("block%d", n), "block.go")] = from
 		}
 	}
 	if len(blocks) == 0 {
 		t.Fatalf("no block of Go for %q in %v", mod, pages)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(temp, "overlay.json")
-	if err := os.WriteFile(name, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"build", "-gcflags=-e", "-overlay", name}
+	args := []string{"build", "-gcflags=-e", "-overlay", overlay(t, dir, blocks)}
 	for n := range blocks {
 		args = append(args, fmt.Sprintf("./internal/blocks/block%d", n))
 	}
@@ -220,4 +203,28 @@ func Check(t testing.TB, root, mod string, pages ...string) {
 		}
 		t.Errorf("%s: %s", where, strings.TrimSpace(line))
 	}
+}
+
+// overlay writes a file that lays the blocks over the module in dir, as packages below
+// internal/blocks, and returns its name.
+func overlay(t testing.TB, dir string, blocks []Block) string {
+	t.Helper()
+	temp := t.TempDir()
+	write := func(name string, text []byte) string {
+		name = filepath.Join(temp, name)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	replace := map[string]string{}
+	for n, b := range blocks {
+		block := fmt.Sprintf("block%d", n)
+		replace[filepath.Join(dir, "internal", "blocks", block, "block.go")] = write(block+".go", []byte(b.program(n)))
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write("overlay.json", text)
 }

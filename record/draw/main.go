@@ -43,14 +43,9 @@ func run(args []string, stderr io.Writer) error {
 	}
 	var runs []record.Run
 	for _, name := range fs.Args() {
-		f, err := os.Open(name)
+		events, err := record.ReadFile(name)
 		if err != nil {
 			return err
-		}
-		events, err := record.Read(f)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
 		}
 		runs = append(runs, record.Run{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), Events: events})
 	}

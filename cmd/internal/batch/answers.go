@@ -72,13 +72,9 @@ func open(name string, stdout io.Writer, done *ids, retryFailed bool, claimed *c
 		was.noLocks, err = true, nil
 	}
 	if err == nil {
-		twice := map[string]bool{}
-		err = a.resume(done, &was, retryFailed, claimed, twice)
-		was.twice = int64(len(twice))
-		if err == nil && (was.left > 0 || retryFailed && was.failed > 0 || was.twice > 0) {
-			err = a.rewrite(func(h batchfile.Head) bool {
-				return !isLeft(h) && (h.Status/100 == 2 || !retryFailed) && !twice[h.Key()]
-			})
+		r := resumption{a: a, was: &was, done: done, retryFailed: retryFailed, claimed: claimed, both: map[string]bool{}}
+		if err = r.read(); err == nil && r.outdated() {
+			err = a.rewrite(r.keeps)
 		}
 	}
 	if err != nil {
@@ -102,98 +98,145 @@ const leftCode = "left_"
 
 func isLeft(h batchfile.Head) bool { return h.Status == 0 && strings.HasPrefix(h.Code, leftCode) }
 
-// resume reads the lines of the file and cuts off what a crash or a power cut
+// keepsAnswer reports whether a line stays in its file, and its request is not sent
+// again.
+func keepsAnswer(h batchfile.Head, retryFailed bool) bool {
+	return !isLeft(h) && (h.Status/100 == 2 || !retryFailed)
+}
+
+// resumption reads what an output held before this run.
+type resumption struct {
+	a           *answers
+	was         *found
+	done        *ids
+	retryFailed bool
+	claimed     *claims         // nil: there are no other workers
+	both        map[string]bool // keys of lines that another worker has too
+	unnoted     []noted         // lines that claimed does not know yet
+}
+
+// foreign is the error for a file with a line that is no answer.
+func foreign(line int) error {
+	return fmt.Errorf("line %d is not an answer of a batch; name another file", line)
+}
+
+// read reads the lines of the file and cuts off what a crash or a power cut
 // has left behind the last whole one.
-func (a *answers) resume(done *ids, was *found, retryFailed bool, claimed *claims, twice map[string]bool) (err error) {
-	var known []noted // what claimed is told of, a thousand at a time
-	adopt := func(least int) error {
-		if claimed == nil || len(known) < least {
-			return nil
-		}
-		ids, err := claimed.adopt(known)
-		for _, id := range ids {
-			twice[id] = true
-		}
-		known = known[:0]
-		return err
-	}
-	in := batchfile.NewLines(a.f)
+func (r *resumption) read() error {
+	in := batchfile.NewLines(r.a.f)
 	tail, tailLine := int64(-1), 0 // where what is no line begins
 	var torn []byte
-	for n := 1; ; n++ {
+	for n, last := 1, false; !last; n++ {
 		start := in.At()
 		line, long, err := in.Next()
 		if err != nil && err != io.EOF {
 			return err
 		}
+		last = err == io.EOF
 		line = bytes.Trim(line, "\x00")
 		h, ok := batchfile.ParseHead(line, long)
 		switch {
 		case len(bytes.TrimSpace(line)) == 0 && in.At()-start <= 2:
 			// an empty line, or the end
-		case !ok || long && err == io.EOF:
+		case !ok || long && last:
 			if tail < 0 {
 				tail, tailLine, torn = start, n, append(torn, line[:min(len(line), 64)]...)
 			}
 		case tail >= 0:
-			return fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+			return foreign(tailLine)
 		default:
-			if isLeft(h) {
-				was.left++
-				break
+			if err := r.take(h, line, last); err != nil {
+				return err
 			}
-			was.lines++
-			was.box = was.box || strings.HasPrefix(h.RequestID, boxID)
-			if strings.HasPrefix(h.ID, practiceID) {
-				was.practice = true
-			} else if h.Status != 0 {
-				was.real = true
-			}
-			if h.Status/100 != 2 {
-				was.failed++
-				if retryFailed {
-					if claimed != nil {
-						if err := claimed.forget(noted{h.Key(), digest(line, false)}); err != nil {
-							return err
-						}
-					}
-					break
-				}
-			}
-			done.mark(h.Key(), answered)
-			if claimed != nil {
-				known = append(known, noted{h.Key(), digest(line, h.Status/100 == 2)})
-				if err := adopt(1000); err != nil {
-					return err
-				}
-			}
-			if err == io.EOF { // whole, but for its newline
-				if _, err := a.f.Write([]byte("\n")); err != nil {
-					return err
-				}
-			}
-		}
-		if err == io.EOF {
-			break
 		}
 	}
-	if err := adopt(1); err != nil {
+	if err := r.adopt(1); err != nil {
 		return err
 	}
+	r.was.twice = int64(len(r.both))
 	if tail >= 0 {
 		if !ours(torn) {
-			return fmt.Errorf("line %d is not an answer of a batch; name another file", tailLine)
+			return foreign(tailLine)
 		}
-		was.cut = in.At() - tail
-		if err := a.f.Truncate(tail); err != nil {
+		r.was.cut = in.At() - tail
+		if err := r.a.f.Truncate(tail); err != nil {
 			return err
 		}
 	}
-	i, err := a.f.Stat()
+	i, err := r.a.f.Stat()
 	if err == nil {
-		a.size = i.Size()
+		r.a.size = i.Size()
 	}
 	return err
+}
+
+// take counts a line and marks its request, unless that is sent again. bare says that
+// the line has no newline: it is the last one, and whole otherwise.
+func (r *resumption) take(h batchfile.Head, line []byte, bare bool) error {
+	if isLeft(h) {
+		r.was.left++
+		return nil
+	}
+	r.was.count(h)
+	keeps := keepsAnswer(h, r.retryFailed)
+	if keeps {
+		r.done.mark(h.Key(), answered)
+	}
+	if r.claimed != nil {
+		if err := r.note(noted{h.Key(), digest(line, h.Status/100 == 2)}, keeps); err != nil {
+			return err
+		}
+	}
+	if keeps && bare {
+		_, err := r.a.f.Write([]byte("\n"))
+		return err
+	}
+	return nil
+}
+
+// note lets the other workers know a line, a thousand at a time, or forget it.
+func (r *resumption) note(n noted, keeps bool) error {
+	if !keeps {
+		return r.claimed.forget(n)
+	}
+	r.unnoted = append(r.unnoted, n)
+	return r.adopt(1000)
+}
+
+// count takes an answer into what was found.
+func (f *found) count(h batchfile.Head) {
+	f.lines++
+	if h.Status/100 != 2 {
+		f.failed++
+	}
+	f.box = f.box || strings.HasPrefix(h.RequestID, boxID)
+	if strings.HasPrefix(h.ID, practiceID) {
+		f.practice = true
+	} else if h.Status != 0 {
+		f.real = true
+	}
+}
+
+// adopt notes lines with claimed, if there are at least so many.
+func (r *resumption) adopt(least int) error {
+	if len(r.unnoted) < least {
+		return nil
+	}
+	ids, err := r.claimed.adopt(r.unnoted)
+	for _, id := range ids {
+		r.both[id] = true
+	}
+	r.unnoted = r.unnoted[:0]
+	return err
+}
+
+// outdated reports whether the file has lines that keeps takes out.
+func (r *resumption) outdated() bool {
+	return r.was.left > 0 || r.retryFailed && r.was.failed > 0 || r.was.twice > 0
+}
+
+func (r *resumption) keeps(h batchfile.Head) bool {
+	return keepsAnswer(h, r.retryFailed) && !r.both[h.Key()]
 }
 
 // ours reports whether a torn end is the beginning of a line of ours, or of
@@ -212,43 +255,11 @@ func ours(torn []byte) bool {
 // rewrite writes the file anew with the lines that keep wants. The new one takes
 // the old one's place when it is whole and on the disk.
 func (a *answers) rewrite(keep func(batchfile.Head) bool) error {
-	if _, err := a.f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
 	kept, err := os.CreateTemp(filepath.Dir(a.name), filepath.Base(a.name)+".*.tmp")
 	if err != nil {
 		return err
 	}
-	err = func() error {
-		in := batchfile.NewLines(a.f)
-		for {
-			start := in.At()
-			line, long, err := in.Next()
-			if err != nil && err != io.EOF {
-				return err
-			}
-			if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && keep(h) {
-				// Copied from the file, as of a long line only a part is here.
-				if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
-					return err
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-		}
-		i, err := a.f.Stat()
-		if err == nil {
-			err = kept.Chmod(i.Mode())
-		}
-		if err == nil {
-			err = kept.Sync()
-		}
-		if err == nil {
-			err = kept.Close()
-		}
-		return err
-	}()
+	err = a.copyTo(kept, keep)
 	var next *os.File
 	if err == nil {
 		next, err = os.OpenFile(kept.Name(), os.O_RDWR|os.O_APPEND, 0)
@@ -273,6 +284,40 @@ func (a *answers) rewrite(keep func(batchfile.Head) bool) error {
 	a.f.Close()
 	a.f, a.w, a.size = next, next, i.Size()
 	return nil
+}
+
+// copyTo copies the lines that keep wants, with the mode of the file, to the disk. It
+// closes kept if all went well.
+func (a *answers) copyTo(kept *os.File, keep func(batchfile.Head) bool) error {
+	if _, err := a.f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	in := batchfile.NewLines(a.f)
+	for last := false; !last; {
+		start := in.At()
+		line, long, err := in.Next()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		last = err == io.EOF
+		if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && keep(h) {
+			// Copied from the file, as of a long line only a part is here.
+			if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
+				return err
+			}
+		}
+	}
+	i, err := a.f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := kept.Chmod(i.Mode()); err != nil {
+		return err
+	}
+	if err := kept.Sync(); err != nil {
+		return err
+	}
+	return kept.Close()
 }
 
 // write adds a line, whole or not at all, and returns it. The first error is kept.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -90,70 +91,87 @@ func add(plans map[string]*plan, r batchfile.Request) {
 	p.output += expected * e.Choices
 }
 
+// plus adds the requests of another model.
+func (p *plan) plus(q *plan) {
+	p.requests, p.input, p.output, p.most = p.requests+q.requests, p.input+q.input, p.output+q.output, p.most+q.most
+	p.capped = p.capped && q.capped
+}
+
+// printPlans prints a row for each model, and their sum.
 func (c *config) printPlans(w io.Writer, plans map[string]*plan, skipped, bad int64) {
-	names := make([]string, 0, len(plans))
-	var all plan
-	all.capped = true
-	var cost, most nano
-	unpriced := 0
-	for name, p := range plans {
-		names = append(names, name)
-		all.requests, all.input, all.output, all.most = all.requests+p.requests, all.input+p.input, all.output+p.output, all.most+p.most
-		all.capped = all.capped && p.capped
-	}
-	slices.Sort(names)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")+"\t") }
+	t := planTable{config: c, all: plan{capped: true}}
 	head := []string{"model", "requests", "tokens in", "out, expected", "out, at most", "minutes"}
 	if c.prices != nil {
 		head = append(head, "cost, expected", "cost, at most")
 	}
-	row(head...)
-	shared, longest := plan{}, 0.0
-	for _, name := range names {
-		p := plans[name]
-		cells := p.cells(name)
-		l, own := c.models[name]
-		switch {
-		case own:
-			m := p.minutes(l)
-			longest = max(longest, m)
-			cells = append(cells, minutes(m))
-		case c.limits != (meter.Limits{}):
-			shared.requests, shared.input, shared.output = shared.requests+p.requests, shared.input+p.input, shared.output+p.output
-			cells = append(cells, "shared")
-		default:
-			cells = append(cells, "not known")
-		}
-		if c.prices != nil {
-			each, ok := c.prices.of(name)
-			if !ok {
-				unpriced++
-				cells = append(cells, "no price", "no price")
-			} else {
-				a, b := each.cost(p.input, 0, p.output), each.cost(p.input, 0, p.most)
-				cost, most = cost+a, most+b
-				cells = append(cells, a.String(), p.atMost(b.String()))
-			}
-		}
-		row(cells...)
+	rows := [][]string{head}
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		rows = append(rows, t.row(name, plans[name]))
 	}
-	if c.limits != (meter.Limits{}) {
-		longest = max(longest, shared.minutes(c.limits))
+	rows = append(rows, t.sum())
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, cells := range rows {
+		fmt.Fprintln(out, strings.Join(cells, "\t")+"\t")
 	}
-	cells := append(all.cells("all"), minutes(longest))
-	if c.prices != nil {
-		cells = append(cells, cost.String(), all.atMost(most.String()))
+	out.Flush()
+	if t.unpriced > 0 {
+		fmt.Fprintf(w, "%d models have no price in %s; they are not in the sum\n", t.unpriced, c.priceFile)
 	}
-	row(cells...)
-	t.Flush()
-	if unpriced > 0 {
-		fmt.Fprintf(w, "%d models have no price in %s; they are not in the sum\n", unpriced, c.priceFile)
-	}
-	if longest == 0 && all.requests > 0 {
+	if t.minutes() == 0 && t.all.requests > 0 {
 		fmt.Fprintln(w, "the minutes are known with limits: -rpm and -tpm, or -limits")
 	}
 	fmt.Fprintf(w, "%d answered before, %d bad lines; nothing was sent\n", skipped, bad)
+}
+
+// planTable adds up the plans of models, row by row.
+type planTable struct {
+	*config
+	all        plan
+	shared     plan    // of the models without limits of their own
+	longest    float64 // minutes of the models with limits of their own
+	cost, most nano    // as expected, and as capped
+	unpriced   int     // models without a price
+}
+
+// row is the row of one model, which is then part of the sum.
+func (t *planTable) row(name string, p *plan) []string {
+	t.all.plus(p)
+	cells := p.cells(name)
+	l, own := t.models[name]
+	switch {
+	case own:
+		m := p.minutes(l)
+		t.longest = max(t.longest, m)
+		cells = append(cells, minutes(m))
+	case t.limits != (meter.Limits{}):
+		t.shared.plus(p)
+		cells = append(cells, "shared")
+	default:
+		cells = append(cells, "not known")
+	}
+	if t.prices == nil {
+		return cells
+	}
+	each, ok := t.prices.of(name)
+	if !ok {
+		t.unpriced++
+		return append(cells, "no price", "no price")
+	}
+	a, b := each.cost(p.input, 0, p.output), each.cost(p.input, 0, p.most)
+	t.cost, t.most = t.cost+a, t.most+b
+	return append(cells, a.String(), p.atMost(b.String()))
+}
+
+// minutes is how long the whole takes; 0 is not known.
+func (t *planTable) minutes() float64 { return max(t.longest, t.shared.minutes(t.limits)) }
+
+// sum is the last row.
+func (t *planTable) sum() []string {
+	cells := append(t.all.cells("all"), minutes(t.minutes()))
+	if t.prices != nil {
+		cells = append(cells, t.cost.String(), t.all.atMost(t.most.String()))
+	}
+	return cells
 }
 
 func (p *plan) cells(name string) []string {
@@ -205,7 +223,7 @@ func readDone(name string, done *ids, retryFailed bool) error {
 	in := batchfile.NewLines(f)
 	for {
 		line, long, err := in.Next()
-		if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.CustomID != "" && !isLeft(h) && (h.Status/100 == 2 || !retryFailed) {
+		if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && h.CustomID != "" && keepsAnswer(h, retryFailed) {
 			done.mark(h.CustomID, answered)
 		}
 		if err == io.EOF {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
+	"github.com/tripmeter/tripmeter/cmd/internal/store"
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/internal/batchfile"
 	"github.com/tripmeter/tripmeter/retry"
@@ -38,14 +39,16 @@ const (
 // of sync types; senders report to it through ends.
 type job struct {
 	*config
-	client   *http.Client
+	shared   *store.Store // nil: there are no other workers
+	sender   *meter.Meter
+	client   *http.Client // through sender
 	requests io.Reader
 	out      *answers
 	errs     *answers // nil: everything goes to out
 	done     *ids
 	p        *progress
 	tape     *tape   // nil: nothing is recorded
-	claims   *claims // nil: there are no other workers
+	claims   *claims // nil without shared
 
 	all      lane // what concerns every model
 	lanes    map[string]*lane
@@ -56,6 +59,7 @@ type job struct {
 	begun    time.Time
 
 	items chan item
+	eof   bool // items has no more
 	ends  chan end
 	wake  chan struct{}
 	long  chan order
@@ -63,6 +67,7 @@ type job struct {
 	gate   *gate
 	flying map[*sending]bool
 	halted bool
+	broken error // the first error of reading the input or writing the output
 	why    reason
 	last   reason // of the request that was left last
 	left   int64  // requests that were read and got no line
@@ -128,13 +133,20 @@ func sendingOf(r *http.Request) *sending {
 	return s
 }
 
+func newJob(c *config, requests io.Reader, p *progress) *job {
+	p.priced = c.prices != nil
+	return &job{
+		config: c, requests: requests, p: p, done: newIDs(),
+		lanes: map[string]*lane{}, flying: map[*sending]bool{}, gate: newGate(),
+		items: make(chan item), ends: make(chan end), wake: make(chan struct{}, 1), long: make(chan order, 1),
+	}
+}
+
 // run sends everything that has no line yet. It reports whether it came to the
 // end of the file with a line for each request.
 func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct{}) (finished bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	j.lanes, j.flying, j.gate = map[string]*lane{}, map[*sending]bool{}, newGate()
-	j.items, j.ends, j.wake = make(chan item), make(chan end), make(chan struct{}, 1)
 	j.begun = time.Now()
 	j.all.born = j.begun
 	clock := time.NewTimer(0)
@@ -142,61 +154,39 @@ func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct
 	over := make(chan struct{})
 	defer close(over)
 	go j.read(over)
-	eof := false
 	for {
 		now := time.Now()
 		j.checkHolds(now)
 		it, retryAt := j.next(now)
-		switch {
-		case j.halted && j.underWay == 0:
-			j.left += int64(j.queued)
-			return false, errors.Join(err, j.settleRefused())
-		case j.halted:
-		case it != nil && j.affordable(it):
+		if it != nil && j.affordable(it) {
 			j.begin(ctx, it)
 			continue
+		}
+		var in <-chan item
+		var timer <-chan time.Time
+		switch {
 		case it != nil:
-			j.put(it)
+			j.put(it) // until something under way has ended
 			if j.underWay == 0 {
 				j.stop(reason{kind: spent})
 				continue
 			}
-			retryAt = time.Time{} // until something under way has ended
-		case eof && j.underWay == 0 && j.queued == 0:
-			err = errors.Join(err, j.settleRefused())
-			if j.left > 0 && j.why.kind == good {
-				j.why = j.last
+		case j.idle():
+			return j.conclude()
+		default:
+			if j.wantsInput(now) {
+				in = j.items
 			}
-			return j.left == 0, err
-		}
-		var in <-chan item
-		if !eof && !j.halted && it == nil && j.queued < parked && j.room(&j.all, now) > 0 && j.waiting.Load() < ahead && j.underWay < j.inFlight+ahead {
-			in = j.items
-		}
-		var timer <-chan time.Time
-		if !retryAt.IsZero() && !j.halted {
-			clock.Reset(max(0, time.Until(retryAt)))
-			timer = clock.C
+			if !retryAt.IsZero() {
+				clock.Reset(max(0, time.Until(retryAt)))
+				timer = clock.C
+			}
 		}
 		select {
 		case got := <-in:
-			if got.end != nil {
-				eof = true
-				if got.end != io.EOF {
-					err = got.end
-					j.stop(reason{kind: withdrawn, detail: "the input cannot be read"})
-				}
-				continue
-			}
-			if werr := j.take(&got); werr != nil && err == nil {
-				err = werr
-				j.stop(reason{kind: withdrawn, detail: "the output cannot be written"})
-			}
+			j.receive(&got)
 		case e := <-j.ends:
-			if werr := j.ended(e); werr != nil && err == nil {
-				err = werr
-				j.stop(reason{kind: withdrawn, detail: "the output cannot be written"})
-			}
+			j.fail(j.ended(e), "the output cannot be written")
 		case o := <-j.long:
 			l := j.lane(o.model)
 			j.shut(l, tooFast, fmt.Sprintf("the server orders a wait of %v", o.d.Round(time.Second)))
@@ -210,6 +200,54 @@ func (j *job) run(ctx context.Context, stop <-chan struct{}, abort <-chan struct
 			abort = nil
 			cancel()
 		}
+	}
+}
+
+// idle reports whether nothing is under way and nothing more is begun.
+func (j *job) idle() bool {
+	return j.underWay == 0 && (j.halted || j.eof && j.queued == 0)
+}
+
+// conclude ends an idle job: it counts what is left, and why. finished reports
+// whether each request has its line.
+func (j *job) conclude() (finished bool, err error) {
+	if j.halted {
+		j.left += int64(j.queued)
+	}
+	err = errors.Join(j.broken, j.settleRefused())
+	if !j.halted && j.left > 0 && j.why.kind == good {
+		j.why = j.last
+	}
+	return !j.halted && j.left == 0, err
+}
+
+// fail stops the job at the first error of a file.
+func (j *job) fail(err error, what string) {
+	if err != nil && j.broken == nil {
+		j.broken = err
+		j.stop(reason{kind: withdrawn, detail: what})
+	}
+}
+
+// full reports whether enough requests are under way, or in the limiter's line.
+func (j *job) full() bool {
+	return j.waiting.Load() >= ahead || j.underWay >= j.inFlight+ahead
+}
+
+// wantsInput reports whether the job has room for another line of the input.
+func (j *job) wantsInput(now time.Time) bool {
+	return !j.eof && !j.halted && j.queued < parked && !j.full() && j.room(&j.all, now) > 0
+}
+
+// receive takes in a line of the input, or its end.
+func (j *job) receive(it *item) {
+	if it.end == nil {
+		j.fail(j.take(it), "the output cannot be written")
+		return
+	}
+	j.eof = true
+	if it.end != io.EOF {
+		j.fail(it.end, "the input cannot be read")
 	}
 }
 
@@ -238,7 +276,7 @@ func (j *job) room(l *lane, now time.Time) int {
 // next takes the next request that may go now from the queues. If there is
 // none, at is when the first of them may.
 func (j *job) next(now time.Time) (it *item, at time.Time) {
-	if j.halted || j.waiting.Load() >= ahead || j.underWay >= j.inFlight+ahead {
+	if j.halted || j.full() {
 		return nil, time.Time{}
 	}
 	soonest := func(t time.Time) {
@@ -513,63 +551,22 @@ func (j *job) begin(ctx context.Context, it *item) {
 // ended takes in the end of a sending. The error is that of writing the answer.
 func (j *job) ended(e end) error {
 	now := time.Now()
+	j.landed(e, now)
+	if e.o.kind == withdrawn {
+		j.calledBack(e, now)
+		return nil
+	}
+	row, err := j.learn(e, now)
+	if err != nil {
+		return err
+	}
 	it, l, o := e.it, e.s.lane, e.o
-	e.s.cancel()
-	delete(j.flying, e.s)
-	l.underWay--
-	j.all.underWay--
-	j.underWay--
-	j.planned -= it.plan
-	j.p.ended()
-	if e.s.probe {
-		l.probed(now, j.probeEvery)
-		j.all.probed(now, j.probeEvery)
-	}
-
-	row := l
-	if o.kind.everywhere() {
-		row = &j.all
-	} else if o.kind != withdrawn && o.kind != garbled {
-		j.all.passed(e.s.probe) // it was reached, and knows the key
-	}
+	unproven := o.kind == final && !o.local && l.successes == 0 // an answer, or a wrong address
 	switch {
-	case o.kind == good:
-		j.all.successes++
-		l.successes++
-		l.passed(e.s.probe)
-		if err := j.settle(l); err != nil {
-			return err
-		}
-	case o.kind == final && (o.local || l.successes > 0):
-		if !o.local {
-			l.passed(e.s.probe)
-		}
-	case o.kind == final && l.held:
-		l.passed(e.s.probe) // the server is back; what it says of the request is for the row
-		l.failed(now, o.kind, o.detail, 1)
-	case o.kind == withdrawn:
-		if j.halted || l.stopped {
-			if l.stopped {
-				j.leave(it, outcome{kind: l.kind, detail: l.detail})
-			} else {
-				j.left++
-			}
-			return nil
-		}
-		it.after = now.Add(time.Second)
-		j.put(it) // refused by the meter itself: once more, in turn
+	case unproven && l.stopped: // the end of a row
+		j.leave(it, o)
 		return nil
-	default:
-		was := row.held
-		if row.failed(now, o.kind, o.detail, j.gate.row(row)) {
-			j.trip(row, o, now, was)
-		}
-	}
-	switch {
-	case o.kind == final && !o.local && l.successes == 0 && l.stopped:
-		j.leave(it, o) // the end of a row
-		return nil
-	case o.kind == final && !o.local && l.successes == 0:
+	case unproven:
 		l.refused = append(l.refused, e)
 		return nil
 	case o.kind == noPath && j.all.successes == 0:
@@ -588,6 +585,66 @@ func (j *job) ended(e end) error {
 	}
 	j.put(it)
 	return nil
+}
+
+// landed takes a sending out of what is under way.
+func (j *job) landed(e end, now time.Time) {
+	e.s.cancel()
+	delete(j.flying, e.s)
+	e.s.lane.underWay--
+	j.all.underWay--
+	j.underWay--
+	j.planned -= e.it.plan
+	j.p.ended()
+	if e.s.probe {
+		e.s.lane.probed(now, j.probeEvery)
+		j.all.probed(now, j.probeEvery)
+	}
+}
+
+// calledBack finds a place for a request that was called back before it was sent.
+func (j *job) calledBack(e end, now time.Time) {
+	switch l := e.s.lane; {
+	case l.stopped:
+		j.leave(e.it, outcome{kind: l.kind, detail: l.detail})
+	case j.halted:
+		j.left++
+	default: // refused by the meter itself: once more, in turn
+		e.it.after = now.Add(time.Second)
+		j.put(e.it)
+	}
+}
+
+// learn notes what an end says of the server: of the model's lane, or of all. It
+// returns the lane that the end speaks of. The error is that of writing answers that
+// the first success has proved.
+func (j *job) learn(e end, now time.Time) (row *lane, err error) {
+	l, o := e.s.lane, e.o
+	row = l
+	if o.kind.everywhere() {
+		row = &j.all
+	} else if o.kind != garbled {
+		j.all.passed(e.s.probe) // it was reached, and knows the key
+	}
+	switch {
+	case o.kind == good:
+		j.all.successes++
+		l.successes++
+		l.passed(e.s.probe)
+		err = j.settle(l)
+	case o.kind == final && o.local: // the server never saw it
+	case o.kind == final && l.successes > 0:
+		l.passed(e.s.probe)
+	case o.kind == final && l.held:
+		l.passed(e.s.probe) // the server is back; what it says of the request is for the row
+		l.failed(now, o.kind, o.detail, 1)
+	default:
+		was := row.held
+		if row.failed(now, o.kind, o.detail, j.gate.row(row)) {
+			j.trip(row, o, now, was)
+		}
+	}
+	return row, err
 }
 
 // settle writes the lines of ends that spoke of their requests before anything was

@@ -31,12 +31,7 @@ func (t *tape) draw(name string) error {
 	if err := errors.Join(t.Close(), t.file.Close()); err != nil {
 		return err
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	events, err := record.Read(f)
-	f.Close()
+	events, err := record.ReadFile(name)
 	if err != nil {
 		return err
 	}

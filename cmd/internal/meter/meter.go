@@ -16,6 +16,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -401,4 +402,14 @@ func RefusalOf(err error) (r Refusal, ok bool) {
 		Wait:     e.Wait,
 	}
 	return r, r.TooLarge || r.Full || errors.Is(err, limit.ErrWaitTooLong)
+}
+
+// ParseBase reads the address of a provider. The error does not quote it: it may hold
+// a password.
+func ParseBase(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, errors.New("must be like https://api.openai.com, without a user and a query")
+	}
+	return u, nil
 }

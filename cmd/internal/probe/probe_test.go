@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/boxtest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
@@ -49,15 +50,7 @@ func TestSaysWhatTheProviderDoes(t *testing.T) {
 			preset, _ := providertest.PresetNamed(c.preset)
 			o := preset.Options(c.limits)
 			o.Key = "sk-canary"
-			p, err := providertest.New(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			url, stop, err := p.Listen()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stop()
+			p, url := boxtest.Start(t, o)
 			code, out, stderr := run(t, "", "-provider", c.provider, url+c.path)
 			if code != ExitDone {
 				t.Fatalf("code %d\n%s%s", code, out, stderr)
@@ -155,12 +148,7 @@ func TestUsage(t *testing.T) {
 	if code, _, stderr := run(t, "", "http://127.0.0.1:1"); code != ExitFailed || !strings.Contains(stderr, "refused") {
 		t.Errorf("code %d, %q", code, stderr)
 	}
-	p, _ := providertest.New(providertest.Options{Key: "another"})
-	url, stop, err := p.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	p, url := boxtest.Start(t, providertest.Options{Key: "another"})
 	if code, _, stderr := run(t, "", url); code != ExitFailed || !strings.Contains(stderr, "check the key") || p.Stats().Requests != 1 {
 		t.Errorf("code %d, %q, %d calls", code, stderr, p.Stats().Requests)
 	}

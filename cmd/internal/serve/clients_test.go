@@ -24,6 +24,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/boxtest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
@@ -103,7 +104,7 @@ func runNode(t *testing.T, dir, api, url string, requests, concurrency int) (s t
 func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 	dir := node(t)
 	const rpm, workers, each = 600, 4, 60
-	p, up := provider(t, providertest.Options{
+	p, up := boxtest.Start(t, providertest.Options{
 		Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second, Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY"),
 	})
 	_, url, _ := open(t, plain+fmt.Sprintf("key_env = \"PROVIDER_KEY\"\nrpm = %d\nburst = \"1s\"\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", rpm), up)
@@ -141,7 +142,7 @@ func TestFourWorkersOfTheOfficialSDK(t *testing.T) {
 // Anthropic's SDK for Node, streams and whole answers.
 func TestAnthropicSDK(t *testing.T) {
 	dir := node(t)
-	_, up := provider(t, providertest.Options{Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY")})
+	_, up := boxtest.Start(t, providertest.Options{Output: providertest.Constant(10), Key: secrets1("PROVIDER_KEY")})
 	_, url, _ := open(t, plain+"key_env = \"PROVIDER_KEY\"\nprovider = \"anthropic\"\nrpm = 60000\n\n[[tenant]]\nname = \"a\"\ntoken_env = \"TOKEN_A\"\n", up)
 	if s := runNode(t, dir, "anthropic", url, 10, 4); s.Answered != 5 || s.Streamed != 5 || s.Refused != 0 || len(s.Failed) != 0 || s.Text != 10*40 {
 		t.Errorf("it saw %+v", s)
@@ -151,7 +152,7 @@ func TestAnthropicSDK(t *testing.T) {
 // An early refusal is not repeated by the SDK: the gateway says that it is no
 // use.
 func TestSDKRetriesAreSwitchedOff(t *testing.T) {
-	p, up := provider(t, providertest.Options{})
+	p, up := boxtest.Start(t, providertest.Options{})
 	g, url, _ := open(t, plain+"rpm = 1\nmax_wait = \"1s\"\n", up)
 	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(5))
 	ask := func() error {
@@ -175,7 +176,7 @@ func TestSDKRetriesAreSwitchedOff(t *testing.T) {
 
 // openai-go streams through the gateway.
 func TestOpenAIGo(t *testing.T) {
-	_, up := provider(t, providertest.Options{Output: providertest.Constant(10)})
+	_, up := boxtest.Start(t, providertest.Options{Output: providertest.Constant(10)})
 	_, url, _ := open(t, plain, up)
 	client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("k"))
 	stream := client.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{
@@ -199,7 +200,7 @@ func TestCurl(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v. Install curl: the gateway is tested with it.", err)
 	}
-	p, up := provider(t, providertest.Options{Output: providertest.Constant(10)})
+	p, up := boxtest.Start(t, providertest.Options{Output: providertest.Constant(10)})
 	_, url, _ := open(t, plain, up)
 	body := filepath.Join(t.TempDir(), "body.json")
 	os.WriteFile(body, []byte(strings.Replace(chat, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)), 0o600)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -203,7 +204,6 @@ func (c *Config) check(env func(string) string) error {
 	if len(c.Upstreams) == 0 {
 		return errors.New("there is no [[upstream]]")
 	}
-	names := map[string]bool{}
 	if c.RedisEnv != "" {
 		if c.redis = env(c.RedisEnv); c.redis == "" {
 			return fmt.Errorf("redis_env: the environment variable %s is not set", c.RedisEnv)
@@ -214,10 +214,18 @@ func (c *Config) check(env func(string) string) error {
 			return fmt.Errorf("secret_env: the environment variable %s must hold at least 16 characters", c.SecretEnv)
 		}
 	}
+	if err := c.checkUpstreams(env); err != nil {
+		return err
+	}
+	return c.checkTenants(env)
+}
+
+func (c *Config) checkUpstreams(env func(string) string) error {
 	tenants := map[string]meter.Tenant{}
 	for _, t := range c.Tenants {
 		tenants[t.Name] = meter.Tenant{Weight: t.Weight, Limits: meter.Limits{RPM: t.RPM, TPM: t.TPM, InputTPM: t.InputTPM, OutputTPM: t.OutputTPM}}
 	}
+	names := map[string]bool{}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		u.tenants, u.maxBody = tenants, int64(c.MaxBody)
@@ -232,13 +240,17 @@ func (c *Config) check(env func(string) string) error {
 			return fmt.Errorf("upstream %s: with redis_env and without key_env, set secret_env", u.Name)
 		}
 	}
-	seen, hashes := map[string]bool{}, map[[sha256.Size]byte]bool{}
+	return nil
+}
+
+func (c *Config) checkTenants(env func(string) string) error {
+	names, hashes := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	for i := range c.Tenants {
 		t := &c.Tenants[i]
-		if t.Name == "" || seen[t.Name] {
+		if t.Name == "" || names[t.Name] {
 			return fmt.Errorf("tenant %d: name %q must be set and be its own", i+1, t.Name)
 		}
-		seen[t.Name] = true
+		names[t.Name] = true
 		if err := t.check(env); err != nil {
 			return fmt.Errorf("tenant %s: %w", t.Name, err)
 		}
@@ -247,7 +259,7 @@ func (c *Config) check(env func(string) string) error {
 		}
 		hashes[t.hash] = true
 		for _, name := range t.Upstreams {
-			if !names[name] {
+			if !slices.ContainsFunc(c.Upstreams, func(u Upstream) bool { return u.Name == name }) {
 				return fmt.Errorf("tenant %s: upstreams: there is no upstream %q", t.Name, name)
 			}
 		}
@@ -256,9 +268,9 @@ func (c *Config) check(env func(string) string) error {
 }
 
 func (u *Upstream) check(env func(string) string, tenants bool) error {
-	base, err := url.Parse(u.URL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
-		return errors.New("url must be like https://api.openai.com, without a user and a query")
+	base, err := meter.ParseBase(u.URL)
+	if err != nil {
+		return fmt.Errorf("url %w", err)
 	}
 	u.base = base
 	if u.Path != "" && (!strings.HasPrefix(u.Path, "/") || path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/") {

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/boxtest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
 
@@ -51,20 +52,6 @@ const plain = `
 name = "one"
 url = "URL"
 `
-
-func provider(t testing.TB, o providertest.Options) (*providertest.Provider, string) {
-	t.Helper()
-	p, err := providertest.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	url, stop, err := p.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	return p, url
-}
 
 type answer struct {
 	status int
@@ -177,7 +164,7 @@ func TestEventsAreNotHeld(t *testing.T) {
 // A client that leaves ends the call at the provider, and the output so far is
 // charged.
 func TestClientLeaves(t *testing.T) {
-	p, up := provider(t, providertest.Options{
+	p, up := boxtest.Start(t, providertest.Options{
 		Output: providertest.Constant(10_000), StreamUsage: providertest.UsageAlways,
 		Latency: func(providertest.Call) providertest.Timing { return providertest.Timing{PerToken: time.Millisecond} },
 	})
@@ -214,7 +201,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // A wait that the client cannot bear is refused at once, with the time after
 // which the call could have gone; after that time it goes.
 func TestEarlyRefusal(t *testing.T) {
-	p, up := provider(t, providertest.Options{})
+	p, up := boxtest.Start(t, providertest.Options{})
 	_, url, _ := open(t, plain+"rpm = 30\nburst = \"2s\"\n", up) // one each two seconds
 	if a := post(t, url+"/v1/chat/completions", chat); a.status != 200 {
 		t.Fatal(a)
@@ -240,7 +227,7 @@ func TestEarlyRefusal(t *testing.T) {
 
 // An answer may take longer than the call could bear to wait in the line.
 func TestAnswersMayTakeLong(t *testing.T) {
-	_, up := provider(t, providertest.Options{Latency: func(providertest.Call) providertest.Timing {
+	_, up := boxtest.Start(t, providertest.Options{Latency: func(providertest.Call) providertest.Timing {
 		return providertest.Timing{FirstByte: 300 * time.Millisecond}
 	}})
 	_, url, _ := open(t, plain, up)
@@ -322,7 +309,7 @@ func TestTenants(t *testing.T) {
 // A tenant's limits are its own: another one still has all of its budget. The
 // field with which a client lets others go first is not passed on.
 func TestTenantsHaveBudgets(t *testing.T) {
-	_, up := provider(t, providertest.Options{})
+	_, up := boxtest.Start(t, providertest.Options{})
 	_, url, _ := open(t, plain+`key_env = "PROVIDER_KEY"
 rpm = 600
 max_wait = "1s"
@@ -348,7 +335,7 @@ token_env = "TOKEN_B"
 
 // Each key that passes through has a budget of its own, unless they share one.
 func TestBudgetOfAKey(t *testing.T) {
-	_, up := provider(t, providertest.Options{})
+	_, up := boxtest.Start(t, providertest.Options{})
 	for budget, want := range map[string]string{"key": "200 429 200 429 ", "upstream": "200 429 429 429 "} {
 		_, url, _ := open(t, plain+"rpm = 1\nburst = \"1m\"\nmax_wait = \"1s\"\nbudget = \""+budget+"\"\n", up)
 		got := ""
@@ -363,7 +350,7 @@ func TestBudgetOfAKey(t *testing.T) {
 
 // A model with limits of its own does not hold up another.
 func TestModelsHaveLimitsOfTheirOwn(t *testing.T) {
-	_, up := provider(t, providertest.Options{})
+	_, up := boxtest.Start(t, providertest.Options{})
 	_, url, _ := open(t, plain+"rpm = 600\nmax_wait = \"1s\"\n[upstream.limits.small]\nrpm = 1\n", up)
 	got := ""
 	for _, model := range []string{"small", "small", "gpt-4o-mini"} {
@@ -380,7 +367,7 @@ func TestNobodyIsRefused(t *testing.T) {
 	const rpm = 1200
 	// The provider's bucket holds more than the gateway's burst of a second. A machine
 	// that stalls brings calls late, and the next ones no earlier than their time.
-	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second})
+	p, up := boxtest.Start(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second})
 	_, url, _ := open(t, plain+fmt.Sprintf("rpm = %d\nburst = \"1s\"\nbudget = \"upstream\"\n", rpm), up)
 	begin := time.Now()
 	var refused, served atomic.Int64
@@ -408,7 +395,7 @@ func TestNobodyIsRefused(t *testing.T) {
 // A reload that changes an upstream's limits makes no credit; one that does not
 // keeps its budget.
 func TestReloadMakesNoCredit(t *testing.T) {
-	_, up := provider(t, providertest.Options{})
+	_, up := boxtest.Start(t, providertest.Options{})
 	config := plain + "rpm = 2\nburst = \"1m\"\nmax_wait = \"1s\"\n"
 	g, url, _ := open(t, config, up)
 	got := ""
@@ -437,7 +424,7 @@ func TestReloadMakesNoCredit(t *testing.T) {
 
 // Pauses and debts outlive a reload, also one that changes the limits.
 func TestReloadKeepsPausesAndDebts(t *testing.T) {
-	p, up := provider(t, providertest.Options{Output: providertest.Constant(3000)})
+	p, up := boxtest.Start(t, providertest.Options{Output: providertest.Constant(3000)})
 	config := plain + "key_env = \"PROVIDER_KEY\"\nrpm = 6000\ntpm = 6000\nburst = \"10s\"\ncharge = \"settle\"\n"
 	g, url, _ := open(t, config, up)
 	reload := func(config string) {
@@ -489,7 +476,7 @@ func TestReloadKeepsPausesAndDebts(t *testing.T) {
 
 // A request that is too large, or does not come, is answered and never sent on.
 func TestBodiesThatCannotBe(t *testing.T) {
-	p, up := provider(t, providertest.Options{})
+	p, up := boxtest.Start(t, providertest.Options{})
 	_, url, _ := open(t, "max_body = \"1kb\"\nread_timeout = \"100ms\"\n"+plain+"tpm = 1000\n", up)
 	if a := post(t, url+"/v1/chat/completions", strings.Repeat("x", 1025)); a.status != 413 {
 		t.Errorf("%+v", a)

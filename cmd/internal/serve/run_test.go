@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/boxtest"
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
 	"github.com/tripmeter/tripmeter/providertest"
 )
@@ -56,7 +57,7 @@ func (l *lines) String() string {
 // Under streams without end, ten reloads and then SIGTERM: every stream that
 // was begun comes whole, /readyz says that it drains, and the exit code is 0.
 func TestReloadAndTermCutNoStream(t *testing.T) {
-	p, up := provider(t, providertest.Options{
+	p, up := boxtest.Start(t, providertest.Options{
 		Output: providertest.Uniform(20, 60), ChunkTokens: 2,
 		Latency: func(providertest.Call) providertest.Timing {
 			return providertest.Timing{PerToken: 5 * time.Millisecond}
@@ -154,7 +155,7 @@ func get(url string) string {
 
 // The metrics count what happened and name no key.
 func TestMetrics(t *testing.T) {
-	_, up := provider(t, providertest.Options{})
+	_, up := boxtest.Start(t, providertest.Options{})
 	g, url, _ := open(t, plain+"rpm = 600\nbudget = \"upstream\"\n", up)
 	s := httptest.NewServer((&server{g: g}).admin())
 	defer s.Close()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tripmeter/tripmeter/cmd/internal/boxtest"
 	"github.com/tripmeter/tripmeter/cmd/internal/redistest"
 	"github.com/tripmeter/tripmeter/providertest"
 )
@@ -30,7 +31,7 @@ func TestEarlyRefusalOverAStore(t *testing.T) {
 		}
 		return secrets1(name)
 	}
-	p, up := provider(t, providertest.Options{})
+	p, up := boxtest.Start(t, providertest.Options{})
 	c, err := Parse([]byte("redis_env = \"REDIS\"\n"+strings.Replace(plain, "URL", up, 1)+"key_env = \"PROVIDER_KEY\"\nrpm = 1\nburst = \"1m\"\n"), env)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestEarlyRefusalOverAStore(t *testing.T) {
 func TestGatewaysShareAStore(t *testing.T) {
 	address := redistest.Start(t)
 	const rpm = 1200
-	p, up := provider(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second})
+	p, up := boxtest.Start(t, providertest.Options{Limits: providertest.Limits{RPM: rpm}, Capacity: 10 * time.Second})
 	env := func(name string) string {
 		if name == "REDIS" {
 			return address + "/0"

@@ -30,102 +30,19 @@ func collect(args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	var all []corpus.Piece
-	seen := map[string]bool{}
-	add := func(source, kind string, cut [][]byte, keep int) {
-		cut = slices.DeleteFunc(cut, func(t []byte) bool { // packages have copies of the same file
-			again := seen[string(t)]
-			seen[string(t)] = true
-			return again
-		})
-		for i, t := range spread(cut, keep) {
-			all = append(all, corpus.Piece{Source: source, Kind: kind, Held: i%2 == 1, Text: t})
+	c := collection{seen: map[string]bool{}, pieces: *pieces}
+	for _, s := range []struct {
+		folder string
+		from   func(folder string) error
+	}{{*udhr, c.fromDeclarations}, {*handbook, c.fromHandbook}, {*texts, c.fromTexts}, {*code, c.fromCode}} {
+		if s.folder == "" {
+			continue
 		}
-	}
-	if *udhr != "" {
-		for _, lang := range udhrLanguages {
-			b, err := os.ReadFile(filepath.Join(*udhr, lang+".html"))
-			if err != nil {
-				return err
-			}
-			add("udhr", lang, cutLines(paragraphs(b, 0, nil), 370), *pieces)
-		}
-	}
-	if *handbook != "" {
-		langs, err := os.ReadDir(*handbook)
-		if err != nil {
+		if err := s.from(s.folder); err != nil {
 			return err
 		}
-		english := map[string]bool{}
-		lines, err := folderParagraphs(filepath.Join(*handbook, "en-US"), nil)
-		if err != nil {
-			return err
-		}
-		for _, l := range lines {
-			english[l] = true
-		}
-		for _, d := range langs {
-			known := english
-			if d.Name() == "en-US" {
-				known = nil
-			}
-			lines, err := folderParagraphs(filepath.Join(*handbook, d.Name()), known)
-			if err != nil {
-				return err
-			}
-			cut := spread(cutLines(lines, 550), *pieces*5/2)
-			for i := range cut {
-				switch i / 2 % 3 {
-				case 1:
-					cut[i] = wrap(cut[i], "")
-				case 2:
-					cut[i] = wrap(cut[i], "    ")
-				}
-			}
-			add("handbook", d.Name(), cut, 0)
-		}
 	}
-	if *texts != "" {
-		dirs, err := filepath.Glob(filepath.Join(*texts, "*", "*"))
-		if err != nil {
-			return err
-		}
-		for _, d := range dirs {
-			names, _ := filepath.Glob(filepath.Join(d, "*"))
-			var cut [][]byte
-			for _, n := range names {
-				b, err := os.ReadFile(n)
-				if err != nil {
-					return err
-				}
-				cut = append(cut, cutLines(strings.Split(string(b), "\n"), 600)...)
-			}
-			add(filepath.Base(filepath.Dir(d)), filepath.Base(d), cut, *pieces*4)
-		}
-	}
-	if *code != "" {
-		kinds, err := os.ReadDir(*code)
-		if err != nil {
-			return err
-		}
-		for _, k := range kinds {
-			names, _ := filepath.Glob(filepath.Join(*code, k.Name(), "*"))
-			var cut [][]byte
-			for _, n := range names {
-				b, err := os.ReadFile(n)
-				if err != nil {
-					return err
-				}
-				if k.Name() == "minified" {
-					cut = append(cut, spread(cutBytes(b, 900), 40)...)
-				} else {
-					cut = append(cut, cutLines(strings.Split(string(b), "\n"), 800)...)
-				}
-			}
-			add("code", k.Name(), cut, *pieces*3/2)
-		}
-	}
-	all = append(all, written()...)
+	all := append(c.all, written()...)
 	if err := count(all); err != nil {
 		return err
 	}
@@ -135,6 +52,122 @@ func collect(args []string) error {
 	}
 	fmt.Printf("%d pieces, %d bytes\n", len(all), n)
 	return corpus.Write(*out, all)
+}
+
+// A collection is the pieces that were cut so far.
+type collection struct {
+	all    []corpus.Piece
+	seen   map[string]bool // texts: packages have copies of the same file
+	pieces int             // for each source and language; 0 is all
+}
+
+// add takes keep of the pieces, and leaves out what is there already. They alternate
+// between the halves.
+func (c *collection) add(source, kind string, cut [][]byte, keep int) {
+	cut = slices.DeleteFunc(cut, func(t []byte) bool {
+		again := c.seen[string(t)]
+		c.seen[string(t)] = true
+		return again
+	})
+	for i, t := range spread(cut, keep) {
+		c.all = append(c.all, corpus.Piece{Source: source, Kind: kind, Held: i%2 == 1, Text: t})
+	}
+}
+
+func (c *collection) fromDeclarations(folder string) error {
+	for _, lang := range udhrLanguages {
+		b, err := os.ReadFile(filepath.Join(folder, lang+".html"))
+		if err != nil {
+			return err
+		}
+		c.add("udhr", lang, cutLines(paragraphs(b, 0, nil), 370), c.pieces)
+	}
+	return nil
+}
+
+// fromHandbook takes the chapters of all languages, but for what was not translated. A
+// third of the pieces each is wrapped, and wrapped and indented.
+func (c *collection) fromHandbook(folder string) error {
+	langs, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	english := map[string]bool{}
+	lines, err := folderParagraphs(filepath.Join(folder, "en-US"), nil)
+	if err != nil {
+		return err
+	}
+	for _, l := range lines {
+		english[l] = true
+	}
+	for _, d := range langs {
+		known := english
+		if d.Name() == "en-US" {
+			known = nil
+		}
+		lines, err := folderParagraphs(filepath.Join(folder, d.Name()), known)
+		if err != nil {
+			return err
+		}
+		cut := spread(cutLines(lines, 550), c.pieces*5/2)
+		for i := range cut {
+			switch i / 2 % 3 {
+			case 1:
+				cut[i] = wrap(cut[i], "")
+			case 2:
+				cut[i] = wrap(cut[i], "    ")
+			}
+		}
+		c.add("handbook", d.Name(), cut, 0)
+	}
+	return nil
+}
+
+func (c *collection) fromTexts(folder string) error {
+	dirs, err := filepath.Glob(filepath.Join(folder, "*", "*"))
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		cut, err := cutFiles(d, func(b []byte) [][]byte { return cutLines(strings.Split(string(b), "\n"), 600) })
+		if err != nil {
+			return err
+		}
+		c.add(filepath.Base(filepath.Dir(d)), filepath.Base(d), cut, c.pieces*4)
+	}
+	return nil
+}
+
+func (c *collection) fromCode(folder string) error {
+	kinds, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		pieces := func(b []byte) [][]byte { return cutLines(strings.Split(string(b), "\n"), 800) }
+		if k.Name() == "minified" {
+			pieces = func(b []byte) [][]byte { return spread(cutBytes(b, 900), 40) }
+		}
+		cut, err := cutFiles(filepath.Join(folder, k.Name()), pieces)
+		if err != nil {
+			return err
+		}
+		c.add("code", k.Name(), cut, c.pieces*3/2)
+	}
+	return nil
+}
+
+// cutFiles cuts all files of a folder.
+func cutFiles(folder string, pieces func([]byte) [][]byte) (cut [][]byte, err error) {
+	names, _ := filepath.Glob(filepath.Join(folder, "*"))
+	for _, n := range names {
+		b, err := os.ReadFile(n)
+		if err != nil {
+			return nil, err
+		}
+		cut = append(cut, pieces(b)...)
+	}
+	return cut, nil
 }
 
 // written are the pieces that this program makes itself. They alternate between the

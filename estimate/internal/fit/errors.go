@@ -95,10 +95,13 @@ func under(e []float64) float64 {
 	return max(0, -100*slices.Sorted(slices.Values(e))[len(e)/20])
 }
 
-var groups = []struct {
+// A group is kinds of text that are summed up together.
+type group struct {
 	name string
 	has  func(corpus.Piece) bool
-}{
+}
+
+var groups = []group{
 	{"natural language", corpus.Piece.Natural},
 	{"code", func(p corpus.Piece) bool { return p.Source == "code" || p.Source == "more" }},
 	{"data", func(p corpus.Piece) bool { return p.Source == "data" }},
@@ -139,14 +142,9 @@ underestimated), "p95" the underestimate that 95 %% of the pieces do not exceed.
 `, len(held))
 	for _, f := range families {
 		for _, g := range groups {
-			p := filter(held, g.has)
-			if len(p) == 0 {
-				return nil, fmt.Errorf("no held-out %s", g.name)
+			if err := writeGroup(&b, f, g, all, held); err != nil {
+				return nil, err
 			}
-			e, k := relative(f.family, byWeights, p), calibrated(f.family, filter(all, g.has))
-			c, n := relative(f.family, byChars, p), relative(f.family, byBytes, p)
-			fmt.Fprintf(&b, "| %s | %s | %d | **%.1f** | %+.1f | **%.1f** | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", f.name, g.name, len(p),
-				meanSize(e), mean(e), under(e), meanSize(k), under(k), meanSize(c), under(c), meanSize(n), under(n))
 		}
 	}
 	b.WriteString(`
@@ -161,38 +159,61 @@ then measured on all of the handbook:
 | tokenizer | size | bias | p95 |
 | --- | --- | --- | --- |
 `)
-	without := fitAll(all, "handbook", families[:2])
+	writeWithout(&b, "handbook", all)
+	for _, g := range groups {
+		writeKinds(&b, g, filter(held, g.has))
+	}
+	return b.Bytes(), nil
+}
+
+// writeGroup writes the errors of one tokenizer on one group of texts.
+func writeGroup(b *bytes.Buffer, f vocabulary, g group, all, held []corpus.Piece) error {
+	p := filter(held, g.has)
+	if len(p) == 0 {
+		return fmt.Errorf("no held-out %s", g.name)
+	}
+	e, k := relative(f.family, byWeights, p), calibrated(f.family, filter(all, g.has))
+	c, n := relative(f.family, byChars, p), relative(f.family, byBytes, p)
+	fmt.Fprintf(b, "| %s | %s | %d | **%.1f** | %+.1f | **%.1f** | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", f.name, g.name, len(p),
+		meanSize(e), mean(e), under(e), meanSize(k), under(k), meanSize(c), under(c), meanSize(n), under(n))
+	return nil
+}
+
+// writeWithout writes the errors on a source of weights that were fitted without it.
+func writeWithout(b *bytes.Buffer, source string, all []corpus.Piece) {
+	without := fitAll(all, source, families[:2])
 	for _, f := range families[:2] {
 		var e []float64
 		for _, p := range all {
-			if p.Source == "handbook" {
+			if p.Source == source {
 				e = append(e, without[f.name].estimate(p.Text)/exact(f.family, p)-1)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %.1f | %+.1f | %.1f |\n", f.name, meanSize(e), mean(e), under(e))
+		fmt.Fprintf(b, "| %s | %.1f | %+.1f | %.1f |\n", f.name, meanSize(e), mean(e), under(e))
 	}
-	for _, g := range groups {
-		by := map[string][]corpus.Piece{}
-		for _, p := range filter(held, g.has) {
-			by[title(p)] = append(by[title(p)], p)
-		}
-		fmt.Fprintf(&b, "\n## %s%s\n\nSize, with the bias in brackets.\n\n| | pieces | o200k | chars/4 | bytes/4 | cl100k | chars/4 | bytes/4 |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", strings.ToUpper(g.name[:1]), g.name[1:])
-		for _, name := range slices.Sorted(maps.Keys(by)) {
-			fmt.Fprintf(&b, "| %s | %d |", name, len(by[name]))
-			for _, f := range families {
-				for i, m := range []method{byWeights, byChars, byBytes} {
-					e := relative(f.family, m, by[name])
-					form := " %.1f (%+.1f) |"
-					if i == 0 {
-						form = " **%.1f** (%+.1f) |"
-					}
-					fmt.Fprintf(&b, form, meanSize(e), mean(e))
+}
+
+// writeKinds writes the errors on each kind of text in a group.
+func writeKinds(b *bytes.Buffer, g group, held []corpus.Piece) {
+	by := map[string][]corpus.Piece{}
+	for _, p := range held {
+		by[title(p)] = append(by[title(p)], p)
+	}
+	fmt.Fprintf(b, "\n## %s%s\n\nSize, with the bias in brackets.\n\n| | pieces | o200k | chars/4 | bytes/4 | cl100k | chars/4 | bytes/4 |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", strings.ToUpper(g.name[:1]), g.name[1:])
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(b, "| %s | %d |", name, len(by[name]))
+		for _, f := range families {
+			for i, m := range []method{byWeights, byChars, byBytes} {
+				e := relative(f.family, m, by[name])
+				form := " %.1f (%+.1f) |"
+				if i == 0 {
+					form = " **%.1f** (%+.1f) |"
 				}
+				fmt.Fprintf(b, form, meanSize(e), mean(e))
 			}
-			b.WriteByte('\n')
 		}
+		b.WriteByte('\n')
 	}
-	return b.Bytes(), nil
 }
 
 // printOther prints the errors on a corpus that took no part in anything.
@@ -231,7 +252,7 @@ func (f fitted) estimate(text []byte) float64 {
 			sum += int64(n) * int64(math.Round(f.weight[x]*1000))
 			continue
 		}
-		sum += int64(n) * int64(milli(f.of(x)))
+		sum += int64(n) * int64(f.milli(x.kind, x.a, x.b))
 	}
 	return float64(sum) / 1000
 }

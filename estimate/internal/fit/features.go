@@ -68,68 +68,84 @@ const longRow = 22
 
 // features counts the features of a text.
 func features(text []byte) map[feature]int {
-	f := map[feature]int{}
-	last, before, digits, blanks := rune('\n'), line, 0, 0
-	same, row, longer := 0, 0, 0 // characters before that are the same; letters before of the same case; of these, those that count as long
+	w := walk{counts: map[feature]int{}, last: '\n', before: line}
 	for _, r := range string(text) {
-		c := classOf(r)
-		switch {
-		case c == high && r == last && isBox(r):
-			f[feature{kind: box, a: third(same), b: int(r)}]++
-		case c == high:
-			f[feature{kind: wide, a: int(blockOf(r))}]++
-		case c == number && digits%3 == 0:
-			f[feature{kind: digit, a: 0}]++
-		case c == number:
-			f[feature{kind: digit, a: 1}]++
-		case c == before && c == blank:
-			f[feature{kind: repeated, a: 0}]++
-		case c == before && c == line:
-			f[feature{kind: repeated, a: 1}]++
-		case r == last && c == punct:
-			if same >= 8 {
-				f[feature{kind: repeated, a: 4}]++
-			} else {
-				f[feature{kind: repeated, a: 2 + third(same)}]++
-			}
-		default:
-			f[feature{kind: ascii, a: int(r)}]++
-			if isBigram(last, r) {
-				f[feature{kind: bigram, a: int(last), b: int(r)}]++
-			}
-		}
-		if r == last {
-			same++
-		} else {
-			same = 1
-		}
-		if c != before {
-			if longer > 0 {
-				f[feature{kind: long, a: before - lower}] += longer
-			}
-			row, longer = 0, 0
-			f[feature{kind: meet, a: before, b: c}]++
-			digits, blanks = 0, 0
-		}
-		switch c {
-		case number:
-			digits++
-		case lower, upper:
-			if row >= longRow && r != last {
-				longer++
-			}
-			row++
-		case blank:
-			if blanks++; blanks == 2 {
-				f[feature{kind: run}]++
-			}
-		}
-		last, before = r, c
+		w.step(r, classOf(r))
 	}
-	if longer > 0 {
-		f[feature{kind: long, a: before - lower}] += longer
+	w.endRow()
+	return w.counts
+}
+
+// A walk is a place in a text, and the features up to there.
+type walk struct {
+	counts         map[feature]int
+	last           rune // the character before, and its class
+	before         int
+	same           int // characters before that are the same
+	digits, blanks int // in the row of one class
+	row, longer    int // letters before of the same case; of these, those that count as long
+}
+
+func (w *walk) step(r rune, c int) {
+	x := w.at(r, c)
+	w.counts[x]++
+	if x.kind == ascii && isBigram(w.last, r) {
+		w.counts[feature{kind: bigram, a: int(w.last), b: int(r)}]++
 	}
-	return f
+	if r == w.last {
+		w.same++
+	} else {
+		w.same = 1
+	}
+	if c != w.before {
+		w.endRow()
+		w.counts[feature{kind: meet, a: w.before, b: c}]++
+	}
+	switch c {
+	case number:
+		w.digits++
+	case lower, upper:
+		if w.row >= longRow && r != w.last {
+			w.longer++
+		}
+		w.row++
+	case blank:
+		if w.blanks++; w.blanks == 2 {
+			w.counts[feature{kind: run}]++
+		}
+	}
+	w.last, w.before = r, c
+}
+
+// at is the feature of one character by itself.
+func (w *walk) at(r rune, c int) feature {
+	switch {
+	case c == high && r == w.last && isBox(r):
+		return feature{kind: box, a: third(w.same), b: int(r)}
+	case c == high:
+		return feature{kind: wide, a: int(blockOf(r))}
+	case c == number && w.digits%3 == 0:
+		return feature{kind: digit, a: 0}
+	case c == number:
+		return feature{kind: digit, a: 1}
+	case c == w.before && c == blank:
+		return feature{kind: repeated, a: 0}
+	case c == w.before && c == line:
+		return feature{kind: repeated, a: 1}
+	case r == w.last && c == punct && w.same >= 8:
+		return feature{kind: repeated, a: 4}
+	case r == w.last && c == punct:
+		return feature{kind: repeated, a: 2 + third(w.same)}
+	}
+	return feature{kind: ascii, a: int(r)}
+}
+
+// endRow ends a row of characters of one class.
+func (w *walk) endRow() {
+	if w.longer > 0 {
+		w.counts[feature{kind: long, a: w.before - lower}] += w.longer
+	}
+	w.row, w.longer, w.digits, w.blanks = 0, 0, 0, 0
 }
 
 // third is 1 for a character after two of the same.

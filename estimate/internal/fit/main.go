@@ -62,18 +62,8 @@ func command(args []string) error {
 			return err
 		}
 		return os.WriteFile(*out, src, 0o644)
-	case "texts": // for the tokenizers of other makers, which are no Go
-		f, err := os.Create(*out)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		for _, p := range pieces {
-			if err := json.NewEncoder(f).Encode([]byte(p.Text)); err != nil { // base64: not all is UTF-8
-				return err
-			}
-		}
-		return f.Close()
+	case "texts":
+		return writeTexts(*out, pieces)
 	case "renew":
 		return renew(*dir, pieces)
 	case "merge":
@@ -93,6 +83,21 @@ func command(args []string) error {
 		return os.WriteFile(*out, doc, 0o644)
 	}
 	return fmt.Errorf("unknown command %q", verb)
+}
+
+// writeTexts writes the texts for the tokenizers of other makers, which are no Go.
+func writeTexts(name string, pieces []corpus.Piece) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, p := range pieces {
+		if err := json.NewEncoder(f).Encode([]byte(p.Text)); err != nil { // base64: not all is UTF-8
+			return err
+		}
+	}
+	return f.Close()
 }
 
 // merge adds counts of other vocabularies to the corpus: a file with a line of JSON for

@@ -49,26 +49,27 @@ func fitAll(pieces []corpus.Piece, without string, families []vocabulary) map[st
 }
 
 // The choices below were made by the errors on two sets of text. One is the
-// held-out half. The other is not in the repository: manual pages, fortunes,
-// Debian's FAQ and reference, in 25 languages. No choice is sharp. The holds, the
-// lean and the shares were doubled and halved. This moves the mean error of
-// natural language and of code by less than one percent. Tried and left out for
-// want of gain: a weight for the start of a word of each script.
+// held-out half. The other is not in the repository: manuals of aptitude and of GIMP,
+// and fortunes, in seven languages. UNSEEN.md was looked at as well. No choice is sharp.
+// Doubled or halved, the leans move the mean error of natural language and of code by
+// less than a tenth of itself. Tried and left out for want of gain: a weight for the
+// start of a word of each script; a larger share for Italian, for everyday writing, for
+// generated data; a stronger hold of pairs.
 const (
 	// Errors count as |e|^1.3: near the absolute error that is published, so
 	// that a few odd texts do not pull, yet smooth enough to solve.
 	power = 1.3
 	// An underestimate counts for more than an overestimate of the same size: it
 	// is what gets a caller refused.
-	underestimate = 2
+	underestimate = 5
 	// Languages differ in how they are written more than code does: an underestimate of
 	// them counts for still more.
-	underNatural = 2.5
+	underNatural = 12
 	// The holds are in units of the squared relative error. They say how
 	// strongly the members of a family are held together. They also say how
 	// strongly the weights where classes meet are held near zero. The letters
 	// of ASCII serve forty languages: they are held most.
-	holdASCII = 2
+	holdASCII = 4
 	holdWide  = 0.03
 	holdMeet  = 0.03
 	holdBox   = 0.003
@@ -146,112 +147,19 @@ func share(p corpus.Piece) float64 {
 // are walked in order, and the conversions keep a compiler from
 // fusing a product with a sum.
 func solve(pieces []corpus.Piece, exact func(corpus.Piece) int64) fitted {
-	type entry struct {
-		row int
-		x   float64
-	}
-	type column struct {
-		feature feature
-		family  int
-		seen    float64
-		rows    []entry
-		w       float64
-	}
-	byFeature := map[feature]*column{}
-	for i, p := range pieces {
-		y := float64(exact(p))
-		for f, n := range features(p.Text) {
-			if f.kind == bigram {
-				continue
-			}
-			c := byFeature[f]
-			if c == nil {
-				c = &column{feature: f, w: 0.3}
-				byFeature[f] = c
-			}
-			c.seen += float64(n)
-			c.rows = append(c.rows, entry{i, float64(n) / y})
-		}
-	}
-	cols := slices.SortedFunc(maps.Values(byFeature), func(a, b *column) int {
-		return cmp.Or(cmp.Compare(a.feature.kind, b.feature.kind), cmp.Compare(a.feature.a, b.feature.a), cmp.Compare(a.feature.b, b.feature.b))
-	})
-	var names []string
-	families := map[string]int{}
-	for _, c := range cols {
-		name := c.feature.family()
-		if _, ok := families[name]; !ok {
-			families[name] = len(names)
-			names = append(names, name)
-		}
-		c.family = families[name]
-	}
+	cols := columns(pieces, exact)
+	names := nameFamilies(cols)
 	mean := make([]float64, len(names))
-	e := make([]float64, len(pieces)) // relative errors
-	v := make([]float64, len(pieces)) // what a squared error counts
+	d := newDescent(pieces)
 	for range rounds {
-		sum, n := make([]float64, len(names)), make([]float64, len(names))
-		for _, c := range cols {
-			q := math.Sqrt(c.seen)
-			sum[c.family] += float64(q * c.w)
-			n[c.family] += q
-		}
-		for i := range mean {
-			mean[i] = sum[i] / n[i]
-		}
-		for i := range e {
-			e[i] = -1
-		}
-		for _, c := range cols {
-			for _, r := range c.rows {
-				e[r.row] += float64(r.x * c.w)
-			}
-		}
-		for i := range v {
-			v[i] = share(pieces[i]) * math.Pow(max(math.Abs(e[i]), 0.03), power-2)
-			if e[i] < 0 {
-				v[i] *= lean(pieces[i])
-			}
-		}
+		familyMeans(mean, cols)
+		d.estimate(cols)
+		d.weigh()
 		for range 3 {
 			for _, c := range cols {
-				num, den := 0.0, 1e-12
-				for _, r := range c.rows {
-					num -= float64(v[r.row] * r.x * float64(e[r.row]-float64(r.x*c.w)))
-					den += float64(v[r.row] * r.x * r.x)
-				}
-				least := 0.0
-				switch c.feature.kind {
-				case repeated:
-					least = leastRepeated
-				case box:
-					num += float64(holdBox * mean[c.family])
-					den += holdBox
-					least = leastRepeated
-				case meet:
-					den += holdMeet
-				case ascii:
-					num += float64(holdASCII * mean[c.family])
-					den += holdASCII
-					least = leastRepeated
-					if classOf(rune(c.feature.a)) <= upper {
-						least = leastLetter
-					}
-				case wide:
-					num += float64(holdWide * mean[c.family])
-					den += holdWide
-					least = leastLetter
-					if f := rune(c.feature.a); unicode.Is(unicode.Han, f) {
-						least = leastHan
-					}
-				}
-				next := min(max(num/den, least), mostWeight[c.feature.kind])
-				if d := next - c.w; d != 0 {
-					for _, r := range c.rows {
-						e[r.row] += float64(r.x * d)
-					}
-					c.w = next
-				}
+				num, den := d.pull(c, 1e-12)
+				towards, hold, least := c.feature.hold(mean[c.family])
+				d.move(c, min(max((num+towards)/(den+hold), least), mostWeight[c.feature.kind]))
 			}
 		}
 	}
@@ -268,6 +176,155 @@ func solve(pieces []corpus.Piece, exact func(corpus.Piece) int64) fitted {
 	return out
 }
 
+// columns are the weights of the features that pieces have, but for corrections of
+// pairs.
+func columns(pieces []corpus.Piece, exact func(corpus.Piece) int64) []*column {
+	byFeature := map[feature]*column{}
+	for i, p := range pieces {
+		y := float64(exact(p))
+		for f, n := range features(p.Text) {
+			if f.kind == bigram {
+				continue
+			}
+			c := byFeature[f]
+			if c == nil {
+				c = &column{feature: f, w: 0.3}
+				byFeature[f] = c
+			}
+			c.seen += float64(n)
+			c.rows = append(c.rows, entry{i, float64(n) / y})
+		}
+	}
+	return inOrder(byFeature)
+}
+
+func inOrder(by map[feature]*column) []*column {
+	return slices.SortedFunc(maps.Values(by), func(a, b *column) int { return compareFeatures(a.feature, b.feature) })
+}
+
+// nameFamilies numbers the families of columns, and returns their names by number.
+func nameFamilies(cols []*column) (names []string) {
+	families := map[string]int{}
+	for _, c := range cols {
+		name := c.feature.family()
+		if _, ok := families[name]; !ok {
+			families[name] = len(names)
+			names = append(names, name)
+		}
+		c.family = families[name]
+	}
+	return names
+}
+
+// familyMeans is the mean weight of each family. A column counts by the root of how
+// often it was seen.
+func familyMeans(mean []float64, cols []*column) {
+	sum, n := make([]float64, len(mean)), make([]float64, len(mean))
+	for _, c := range cols {
+		q := math.Sqrt(c.seen)
+		sum[c.family] += float64(q * c.w)
+		n[c.family] += q
+	}
+	for i := range mean {
+		mean[i] = sum[i] / n[i]
+	}
+}
+
+// hold is how strongly a weight is held near the mean of its family, or near zero.
+// towards is that mean times hold, and least is the least weight.
+func (f feature) hold(mean float64) (towards, hold, least float64) {
+	switch f.kind {
+	case repeated:
+		return 0, 0, leastRepeated
+	case box:
+		return float64(holdBox * mean), holdBox, leastRepeated
+	case meet:
+		return 0, holdMeet, 0
+	case ascii:
+		least = leastRepeated
+		if classOf(rune(f.a)) <= upper {
+			least = leastLetter
+		}
+		return float64(holdASCII * mean), holdASCII, least
+	case wide:
+		least = leastLetter
+		if unicode.Is(unicode.Han, rune(f.a)) {
+			least = leastHan
+		}
+		return float64(holdWide * mean), holdWide, least
+	}
+	return 0, 0, 0
+}
+
+// A column is a weight, and what it adds to the relative errors.
+type column struct {
+	feature feature
+	family  int
+	seen    float64
+	rows    []entry
+	w       float64
+	least   float64 // of a correction
+}
+
+// An entry is what a weight of 1 adds to the relative error of a piece.
+type entry struct {
+	row int
+	x   float64
+}
+
+// A descent is the errors of pieces while weights are moved one by one.
+type descent struct {
+	pieces []corpus.Piece
+	e      []float64 // relative errors
+	v      []float64 // what a squared error counts
+}
+
+func newDescent(pieces []corpus.Piece) *descent {
+	return &descent{pieces, make([]float64, len(pieces)), make([]float64, len(pieces))}
+}
+
+// estimate finds the errors anew, so that those of rounding do not add up.
+func (d *descent) estimate(cols []*column) {
+	for i := range d.e {
+		d.e[i] = -1
+	}
+	for _, c := range cols {
+		for _, r := range c.rows {
+			d.e[r.row] += float64(r.x * c.w)
+		}
+	}
+}
+
+// weigh lets the squares of the errors count as their power does.
+func (d *descent) weigh() {
+	for i, p := range d.pieces {
+		d.v[i] = share(p) * math.Pow(max(math.Abs(d.e[i]), 0.03), power-2)
+		if d.e[i] < 0 {
+			d.v[i] *= lean(p)
+		}
+	}
+}
+
+// pull is where the errors want a weight, as a fraction. hold holds it at zero.
+func (d *descent) pull(c *column, hold float64) (num, den float64) {
+	den = hold
+	for _, r := range c.rows {
+		num -= float64(d.v[r.row] * r.x * float64(d.e[r.row]-float64(r.x*c.w)))
+		den += float64(d.v[r.row] * r.x * r.x)
+	}
+	return num, den
+}
+
+// move sets a weight.
+func (d *descent) move(c *column, w float64) {
+	if by := w - c.w; by != 0 {
+		for _, r := range c.rows {
+			d.e[r.row] += float64(r.x * by)
+		}
+		c.w = w
+	}
+}
+
 // base is what an ASCII character weighs after another without a correction.
 func (f fitted) base(a, b int) float64 {
 	w := f.of(feature{kind: ascii, a: b})
@@ -280,26 +337,16 @@ func (f fitted) base(a, b int) float64 {
 // correct finds the corrections of pairs of characters, by the same descent on the
 // errors that are left.
 func (f fitted) correct(pieces []corpus.Piece, exact func(corpus.Piece) int64) {
-	type entry struct {
-		row int
-		x   float64
-	}
-	type column struct {
-		feature feature
-		rows    []entry
-		w       float64
-		least   float64
-	}
+	d := newDescent(pieces)
 	by := map[feature]*column{}
-	e := make([]float64, len(pieces))
 	for i, p := range pieces {
 		y := float64(exact(p))
-		e[i] = -1
+		d.e[i] = -1
 		counts := features(p.Text)
 		for _, x := range slices.SortedFunc(maps.Keys(counts), compareFeatures) {
 			n := float64(counts[x])
 			if x.kind != bigram {
-				e[i] += float64(n * f.of(x) / y)
+				d.e[i] += float64(n * f.of(x) / y)
 				continue
 			}
 			c := by[x]
@@ -310,34 +357,13 @@ func (f fitted) correct(pieces []corpus.Piece, exact func(corpus.Piece) int64) {
 			c.rows = append(c.rows, entry{i, n / y})
 		}
 	}
-	var cols []*column
-	for _, x := range slices.SortedFunc(maps.Keys(by), compareFeatures) {
-		if len(by[x].rows) >= bigramPieces {
-			cols = append(cols, by[x])
-		}
-	}
-	v := make([]float64, len(pieces))
+	cols := slices.DeleteFunc(inOrder(by), func(c *column) bool { return len(c.rows) < bigramPieces })
 	for range bigramRounds {
-		for i := range v {
-			v[i] = share(pieces[i]) * math.Pow(max(math.Abs(e[i]), 0.03), power-2)
-			if e[i] < 0 {
-				v[i] *= lean(pieces[i])
-			}
-		}
+		d.weigh()
 		for range 2 {
 			for _, c := range cols {
-				num, den := 0.0, holdBigram
-				for _, r := range c.rows {
-					num -= float64(v[r.row] * r.x * float64(e[r.row]-float64(r.x*c.w)))
-					den += float64(v[r.row] * r.x * r.x)
-				}
-				next := max(num/den, c.least)
-				if d := next - c.w; d != 0 {
-					for _, r := range c.rows {
-						e[r.row] += float64(r.x * d)
-					}
-					c.w = next
-				}
+				num, den := d.pull(c, holdBigram)
+				d.move(c, max(num/den, c.least))
 			}
 		}
 	}
