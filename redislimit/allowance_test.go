@@ -88,8 +88,7 @@ func TestACallIsRefusedAtItsTurnInTheStore(t *testing.T) {
 	})
 }
 
-// No key of a month ends before it: what was spent is not forgotten by its end, though
-// nobody calls.
+// No key of a month ends before the month, though nobody calls.
 func TestTheKeysOfAMonthOutliveIt(t *testing.T) {
 	t.Parallel()
 	for _, rolling := range []bool{false, true} {
@@ -121,8 +120,8 @@ func TestTheKeysOfAMonthOutliveIt(t *testing.T) {
 	}
 }
 
-// What the share of a process spends while the store is away is part of what was left,
-// and is charged when the store is back. Two processes together spend no more than that.
+// The share of a process spends its part of the rest while the store is away. The store
+// charges it afterwards. Two processes together spend no more than the rest.
 func TestTheShareSpendsItsPartOfAMonth(t *testing.T) {
 	t.Parallel()
 	bubble(t, 2, redislimit.Options{Open: team(false), Timeout: brisk}, func(t *testing.T, _ *redistest.Server, m []*redislimit.Limiter, lines []*wire) {
@@ -190,7 +189,7 @@ func TestAMonthSurvivesTheLossOfTheState(t *testing.T) {
 	})
 }
 
-// A process that dies gives back what it was granted and never heard of.
+// The store takes back the spending of a dead process for calls that it never heard of.
 func TestADeadProcessGivesItsMonthBack(t *testing.T) {
 	t.Parallel()
 	limits := []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: limit.PerSecond(1), Burst: 10}}

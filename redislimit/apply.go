@@ -103,7 +103,7 @@ func (l *Limiter) readOutcomes(r *reader, c *call) {
 	}
 }
 
-// readNews reads how a scope stands, and its limits where they are told.
+// readNews reads how a scope stands, and its limits if the answer has them.
 func (l *Limiter) readNews(r *reader, s *scope, now int64, full bool) {
 	if r.num() == 0 {
 		s.there, s.told = false, l.epoch // nothing to be told of
@@ -314,7 +314,7 @@ func (l *Limiter) rejoin(c *call, lost bool) {
 	l.urgent = true
 }
 
-// endAgain has what ended told by the new member.
+// endAgain has the new member send the ends.
 func (l *Limiter) endAgain(c *call, lost bool) {
 	for i, key := range c.ends {
 		x := c.ended[i]

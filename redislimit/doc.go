@@ -8,8 +8,9 @@
 // The ledger is as exact as the local one, for all processes together. Levels are
 // whole numbers, on the clock of the server alone. No instant of a process reaches
 // it; the edge of a window that a process saw reaches it as a span from now. All limits, places in flight and pauses of a call's path decide in one
-// script, all or none, and a refusal changes nothing. Debt is kept: no key ends
-// before its debt is paid off.
+// script, all or none, and a refusal changes nothing. The allowances of a
+// scope ([limit.Allowances]) are part of that decision. Debt is kept: no key ends before
+// its debt is paid off or its month is over.
 //
 // Every call to the store has a number and is decided once. One whose answer was
 // lost is sent again, byte for byte, and gets the same answer; so a settlement
@@ -67,5 +68,6 @@
 // window has microseconds, below 2^45. A product of two of these is split into pieces of seven
 // bits, each of which stays below 2^53. Sums over all time are kept modulo 2^52.
 // Callers in the line may ask for 2^52 units together. Tags of the fair line are fractions;
-// they decide the order of callers and no credit.
+// they decide the order of callers and no credit. Sums of allowances end at 2^52, and a
+// larger allowance counts as that.
 package redislimit

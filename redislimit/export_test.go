@@ -16,8 +16,8 @@ func SkewClock(d time.Duration) { wall = func() time.Time { return time.Now().Ad
 
 // A FakeStore is a server whose script takes the time of the test for the server's. In a
 // bubble of synctest that time stands still while the server answers. So a test there is
-// exact however busy the machine is. Messages are told when the call that sent them was
-// answered, by this process.
+// exact however busy the machine is. This process passes on the messages of a call
+// after its answer.
 type FakeStore struct {
 	addr   string
 	script *Script

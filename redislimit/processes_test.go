@@ -335,7 +335,7 @@ func theFourProcessesUseWhatOneUses(t testing.TB) {
 }
 
 // The same in fake time, where nothing is late: four processes at three times the load
-// admit all that the rate gives, whichever of them has the load.
+// admit all that the rate gives, with equal and unequal load.
 func TestFourProcessesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	const rate, burst, span = 3000, 600, 6

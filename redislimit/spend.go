@@ -12,8 +12,8 @@ import (
 // another one. A larger allowance counts as that.
 const mostSpent = 1 << 52
 
-// spendGrain divides every part of every period: what was admitted within one is of
-// the same parts. So the ends of many calls are told together.
+// spendGrain divides every part of every period. Calls that were admitted within one
+// grain spend of the same parts, so their ends travel as one sum.
 const spendGrain = 5 * 60 * 1_000_000 // microseconds
 
 // boundedSpend keeps what a call spends within what the script can add up. More than
@@ -37,10 +37,10 @@ func (l *Limiter) SettleSpent(handle uint64, actual limit.Cost, spent limit.Spen
 	l.settle(handle, actual, &spent)
 }
 
-// spending is what the store has last told of the allowances of a scope.
+// spending holds the sums of a scope's allowances in the last answer.
 type spending struct {
 	day, month limit.Spend
-	at         int64 // the store's instant; 0: it told nothing
+	at         int64 // the store's instant; 0: no answer had any
 }
 
 func (p *spending) read(r *reader, now int64) {

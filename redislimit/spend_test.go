@@ -12,9 +12,9 @@ import (
 	"github.com/tripmeter/tripmeter/redislimit/internal/redistest"
 )
 
-// What a scope has spent of its day and its month is the same in the store as in package
-// limit, over years, for calendar and rolling periods: each decision, each wait, each
-// sum, while calls are settled above and below what they reserved, long after too.
+// The store and package limit agree over years on each decision, each wait and each sum
+// of calendar and rolling periods. Calls settle above and below their reservation, some
+// of them long after.
 func TestTheStoreKeepsAllowancesAsTheLimiterDoes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
