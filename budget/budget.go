@@ -245,7 +245,7 @@ func (p *Path) addScopes(a *Address) (changed uint64) {
 
 // addScope adds the scope of a name below the others, with the limits that are
 // configured for it. Where there is no room for a scope more, it adds none below an
-// account, and in place of an account the one that all others share.
+// account. In place of an account it adds the scope that all further ones share.
 func (p *Path) addScope(name string, limits []limit.Limit, options limit.ScopeOptions) {
 	b := p.budget
 	s, made := b.scope(name, p.host)

@@ -189,7 +189,7 @@ func TestAMonthSurvivesTheLossOfTheState(t *testing.T) {
 	})
 }
 
-// The store takes back the spending of a dead process for calls that it never heard of.
+// The spending that a process reserved and did not report comes back when it is dead.
 func TestADeadProcessGivesItsMonthBack(t *testing.T) {
 	t.Parallel()
 	limits := []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: limit.PerSecond(1), Burst: 10}}

@@ -75,7 +75,7 @@ func TestPriceAtTheHeadOfTheLine(t *testing.T) {
 				took, whole := time.Since(start), time.Duration(n)*time.Duration(wants+1)*time.Minute/tpm-5*time.Second
 				t.Logf("%d tokens, not %d; %v for %v", wants, estimated, took, whole)
 				if took < whole {
-					t.Errorf("all went in %v; what they cost is earned in %v", took, whole)
+					t.Errorf("all went in %v; the limit earns their cost in %v", took, whole)
 				}
 			})
 		})
