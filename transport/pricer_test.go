@@ -30,8 +30,7 @@ func TestPriceAtTheHeadOfTheLine(t *testing.T) {
 				var wants int64 // what each call is charged in the end
 				p := profile.Profile{Name: "box", RefusedFree: true}
 				p.Rule = estimate.Rule{Charge: estimate.ChargeSettle}
-				var rt *transport.Transport
-				rt = gate(t, transport.Options{
+				rt := gate(t, transport.Options{
 					TPM: tpm, Burst: 5 * time.Second, Provider: p,
 					Trace: transport.Trace{
 						Queued: func(r *http.Request, c limit.Cost) {
