@@ -46,7 +46,7 @@ type Call struct {
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
-	flurry     uint64        // in which it left: see doubt.stir
+	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
@@ -299,6 +299,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 // Stay takes back what Leave noted, for an attempt that did not leave after all.
 func (c *Call) Stay() {
 	c.scope.doubt.refused(c.sent, &c.price)
+	c.over()
 	c.becomes(c.sent, limit.Cost{})
 }
 
@@ -584,6 +585,15 @@ func (c *Call) tell(changes []change) {
 func (c *Call) close(actual limit.Cost) {
 	c.charged = plus(c.charged, minus(actual, c.cost))
 	c.holds = false
+	c.over()
+}
+
+// over ends what Leave noted for the check of the charge rule, if it did.
+func (c *Call) over() {
+	if c.flurry > 0 {
+		c.scope.doubt.gone()
+		c.flurry = 0
+	}
 }
 
 func plus(a, b limit.Cost) limit.Cost {

@@ -22,7 +22,8 @@ import (
 // fit. Under the wrong one every fall would look too large, and a right rule too
 // cheap.
 //
-// Only attempts that leave alone are compared. Of calls that leave and end at about one
+// Only attempts that leave alone are compared: while no other is under way, or at
+// another instant than all that leave and end. Of calls that leave and end at about one
 // instant nobody knows which of them the balance has in it. With 25 a time, as after a
 // wait of many, a rule without refunds explained most falls better than the right one.
 //
@@ -42,6 +43,7 @@ type doubt struct {
 	strikes  int
 	until    time.Time // nothing is reported before that
 
+	open    int                   // attempts that left and have not ended
 	stirred time.Time             // when an attempt left or ended last
 	flurry  uint64                // the number of that instant and those close to it; from 1
 	crowded [flurries / 64]uint64 // a bit for each of the last flurries: more than one thing happened
@@ -87,10 +89,11 @@ func (p *Price) arrival() predictions {
 	return a
 }
 
-// stir notes that an attempt leaves or ends at now, and returns the flurry of it. The
+// stir notes that an attempt leaves or ends at now, and returns the flurry of it. While
+// none is under way, one that leaves begins a flurry: all others have ended before. The
 // caller holds d.mu.
 func (d *doubt) stir(now time.Time) uint64 {
-	if d.flurry > 0 && now.Sub(d.stirred) < apart {
+	if d.open > 0 && now.Sub(d.stirred) < apart {
 		d.crowded[d.flurry%flurries/64] |= 1 << (d.flurry % 64)
 	} else {
 		d.flurry++
@@ -116,7 +119,16 @@ func (d *doubt) sending(now time.Time, p *Price) (predictions, uint64) {
 	for r, n := range p.arrival() {
 		d.sums[r] += n
 	}
-	return d.sums, d.stir(now)
+	flurry := d.stir(now)
+	d.open++
+	return d.sums, flurry
+}
+
+// gone notes that an attempt that left is over, in any way.
+func (d *doubt) gone() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open--
 }
 
 // ended adds the tokens that an answer has really used, at now.

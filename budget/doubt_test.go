@@ -41,6 +41,7 @@ func TestACrowdDoubtsNoRule(t *testing.T) {
 		end := func(n int) {
 			for range n {
 				d.ended(now, price, answer)
+				d.gone()
 			}
 		}
 		refund := func(n int) {
@@ -83,5 +84,30 @@ func TestACrowdDoubtsNoRule(t *testing.T) {
 		if !refunds && (len(doubts) != 1 || doubts[0] != estimate.ChargeEstimate) {
 			t.Errorf("a rule without refunds is taken for %v", doubts)
 		}
+	}
+}
+
+// Calls one after the other are compared, however soon they follow: when one leaves,
+// all before it have ended.
+func TestOneCallAfterAnotherIsCompared(t *testing.T) {
+	const most = 1_000_000
+	price := &Price{input: 10, output: 4096, reserve: 4096, rule: estimate.Rule{ReserveCap: true}}
+	answer := &usage.Result{Found: true, Complete: true}
+	answer.Input, answer.Output = usage.Count{N: 10, OK: true}, usage.Count{N: 200, OK: true}
+	var d doubt
+	now := time.Unix(1e9, 0)
+	left, doubted := int64(most), false
+	for range 2 * pairs {
+		left -= 4106 // and nothing comes back
+		s := sample{at: now, remaining: left, most: most, own: price.arrival(), set: true}
+		s.sums, s.flurry = d.sending(now, price)
+		now = now.Add(time.Microsecond)
+		_, found, _ := d.saw(now, s, limit.Rate{N: most, Window: time.Minute}, estimate.ChargeSettle)
+		doubted = doubted || found
+		d.ended(now, price, answer)
+		d.gone()
+	}
+	if !doubted {
+		t.Error("a rule that gives back what the provider keeps is not doubted")
 	}
 }
