@@ -2,10 +2,14 @@ package budget
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash/maphash"
+	"slices"
 	"strings"
+
+	"github.com/tripmeter/tripmeter/limit"
 )
 
 // An Address says where a call goes, and who pays. Calls of one account and one
@@ -112,6 +116,19 @@ func (b *Budget) clean(name string, most int, without string) string {
 		return r
 	}, name[:min(len(name), most-13)])
 	return short + "~" + b.hash(name)
+}
+
+// hashKey is the key of the hashes of a budget.
+func (o *Options) hashKey() []byte {
+	if len(o.Secret) > 0 {
+		return slices.Clone(o.Secret)
+	}
+	if k, ok := o.Ledger.(limit.Keyed); ok {
+		return slices.Clone(k.HashKey())
+	}
+	key := make([]byte, 32)
+	rand.Read(key)
+	return key
 }
 
 // hash is a keyed hash of strings, cut to 48 bits: it tells accounts apart and

@@ -2,7 +2,6 @@ package budget
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -62,8 +61,9 @@ type Options struct {
 	Floor int
 
 	// Secret is the key of the hash that stands for a credential in the names of
-	// scopes. Unset, it is random: the names are then of this Budget alone. Budgets
-	// in several processes over one store need the same.
+	// scopes. Unset, it is that of a Ledger that is [limit.Keyed], else random: the
+	// names are then of this Budget alone. Budgets in several processes over one store
+	// need the same.
 	Secret []byte
 }
 
@@ -108,13 +108,9 @@ type found struct {
 // Options.
 func New(o Options) (*Budget, error) {
 	b := &Budget{
-		ledger: o.Ledger, own: o.Ledger == nil, burst: o.Burst, maxPause: cmp.Or(o.MaxPause, DefaultMaxPause), profile: o.Profile, secret: slices.Clone(o.Secret),
+		ledger: o.Ledger, own: o.Ledger == nil, burst: o.Burst, maxPause: cmp.Or(o.MaxPause, DefaultMaxPause), profile: o.Profile, secret: o.hashKey(),
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		paths: map[key]*found{}, scopes: map[string]*Scope{}, prices: map[string]*Prices{},
-	}
-	if len(b.secret) == 0 {
-		b.secret = make([]byte, 32)
-		rand.Read(b.secret)
 	}
 	if o.MaxPause < 0 {
 		return nil, fmt.Errorf("budget: Options.MaxPause is %v: it must not be negative; zero is unset", o.MaxPause)

@@ -243,5 +243,13 @@ type Opener interface {
 	OpenWith(open func(scope string) (ScopeOptions, []Limit)) bool
 }
 
+// A Keyed ledger is shared by several processes that must name an account alike, though
+// its name is made of a credential. HashKey is the key of the hash that stands for the
+// credential: the same in each of them. Package budget asks for it where its own Secret
+// is unset.
+type Keyed interface {
+	HashKey() []byte
+}
+
 // Hold is the reservation that by knows under handle. It allocates nothing.
 func Hold(by Holder, handle uint64) Reservation { return Reservation{by: by, seq: handle} }

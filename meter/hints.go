@@ -9,7 +9,7 @@ func hints(budgets []Budget, tenants []Series) []string {
 	for _, b := range budgets {
 		refused := b.Attempts[RateLimited]
 		if b.Doubted > 0 {
-			out = append(out, fmt.Sprintf("%s: calls seem to be charged by the rule %q, and not by %q as configured. Set the right Provider, or Charge, or FollowRule.", b.Name, b.Rule[1], b.Rule[0]))
+			out = append(out, fmt.Sprintf("%s: calls seem to be charged by the rule %q, and not by %q as configured. Set the right Provider, with Charging if no profile fits, or FollowRule.", b.Name, b.Rule[1], b.Rule[0]))
 		}
 		for _, s := range b.Scopes {
 			if s.Degraded != "" {
@@ -31,7 +31,7 @@ func hints(budgets []Budget, tenants []Series) []string {
 			}
 		}
 		if rate, ok := overcharged(&b); ok {
-			out = append(out, fmt.Sprintf("%s: the ledger keeps %.1f tokens for each token that answers report, and %s calls wait. If the provider does not charge so, set Provider or Charge: the rest of the quota is unused.", b.Name, rate, Number(b.Waiting)))
+			out = append(out, fmt.Sprintf("%s: the ledger keeps %.1f tokens for each token that answers report, and %s calls wait. If the provider does not charge so, set Provider, with Charging if no profile fits: the rest of the quota is unused.", b.Name, rate, Number(b.Waiting)))
 		}
 		if b.Settled >= 20 && b.Reported*2 < b.Settled {
 			out = append(out, fmt.Sprintf("%s: only %s of %s answers reported their usage, so estimates stand. Streams of OpenAI need stream_options.include_usage.", b.Name, Number(b.Reported), Number(b.Settled)))

@@ -217,7 +217,8 @@ func TestADeadProcessGivesItsMonthBack(t *testing.T) {
 }
 
 // The month of a tenant is one for all processes with a budget over the store, in the
-// one decision: of tenants that are set and of those by default.
+// one decision: of tenants that are set and of those by default. So is the limit of an
+// account whose name is made of a credential: the processes hash it with one key.
 func TestATenantsMonthIsOneForAllProcesses(t *testing.T) {
 	t.Parallel()
 	for _, byDefault := range []bool{false, true} {
@@ -226,7 +227,7 @@ func TestATenantsMonthIsOneForAllProcesses(t *testing.T) {
 			limits := []limit.Limit{{Name: ofModel, Unit: limit.Tokens, Rate: limit.PerMinute(100_000), Burst: 100_000}}
 			var paths []*budget.Path
 			for _, l := range m {
-				o := budget.Options{Ledger: l, Limits: limits, Profile: profile.Unknown(), Secret: []byte("key")}
+				o := budget.Options{Ledger: l, Limits: limits, Profile: profile.Unknown()}
 				if byDefault {
 					o.Tenants = func(string) budget.Tenant { return tenant }
 				}
@@ -239,7 +240,7 @@ func TestATenantsMonthIsOneForAllProcesses(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				paths = append(paths, b.Path(budget.Address{Host: "api.example.com", Model: "m"}))
+				paths = append(paths, b.Path(budget.Address{Host: "api.example.com", Credential: "sk-1", Model: "m"}))
 			}
 			admit := func(i int, n int64) (*budget.Call, error) {
 				c := &budget.Call{}

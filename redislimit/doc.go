@@ -45,7 +45,13 @@
 //		Limits: []limit.Limit{{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(200_000)}},
 //	})
 //
-// A [Limiter] is a [limit.Ledger]. Without a store, [Split] divides a limit by the
+// A [Limiter] is a [limit.Ledger]. Calls pass through it by a budget and a Transport:
+//
+//	b, err := budget.New(budget.Options{Ledger: l})
+//	rt, err := transport.New(transport.Options{Scopes: transport.Scopes{Budget: b}})
+//
+// Every process hashes credentials with the key of the ledger ([Limiter.HashKey]), so that
+// they name an account alike. Without a store, [Split] divides a limit by the
 // number of processes in one line.
 //
 // # One call for all who wait

@@ -3,8 +3,10 @@ package redislimit
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -457,6 +459,16 @@ func (l *Limiter) Forecast(a limit.Ask) limit.Forecast {
 	return limit.Forecast{Wait: e.Wait, Known: e.Wait > 0, Scope: e.Scope, Dimension: e.Dimension, By: e.By, Why: e.Why}
 }
 
+// HashKey is the key by which every process that shares the budget hashes credentials:
+// [Options.Secret], or one made of its name. See [limit.Keyed].
+func (l *Limiter) HashKey() []byte {
+	if len(l.o.Secret) > 0 {
+		return slices.Clone(l.o.Secret)
+	}
+	sum := sha256.Sum256([]byte("tripmeter budget " + l.o.Name))
+	return sum[:]
+}
+
 // State is how the limiter stands to its store.
 func (l *Limiter) State() State {
 	l.mu.Lock()
@@ -470,6 +482,7 @@ func (l *Limiter) state() State {
 
 var _ limit.Ledger = (*Limiter)(nil)
 var _ limit.Holder = (*Limiter)(nil)
+var _ limit.Keyed = (*Limiter)(nil)
 
 func (l *Limiter) String() string { return fmt.Sprintf("redislimit.Limiter(%s)", l.o.Name) }
 

@@ -20,6 +20,12 @@ type Options struct {
 	// Runner is the client of the program, through package goredis or rueidis.
 	Runner Runner
 
+	// Secret is the key of the hash that stands for a credential in the names of
+	// scopes. Processes that share a budget need the same. Unset, it is made of Name:
+	// who sees the names of scopes could then recognise a credential by guessing it.
+	// An API key is too long to be guessed; a password may not be.
+	Secret []byte
+
 	// Limits, MaxInFlight, MaxQueue and MaxWait are those of [limit.Options], for
 	// all processes together. MaxWait holds for the callers of this process. The
 	// process that comes last with other Limits than before changes them for all;

@@ -205,3 +205,39 @@ func TestWhatOneLearnsAllKnowDoubts(t *testing.T) {
 	}
 	c.End(budget.Unsent)
 }
+
+// A credential is one account for all processes that hash it with one key, and two
+// accounts where keys differ: the name of an account is its hash.
+func TestACredentialIsOneAccountForAllProcesses(t *testing.T) {
+	t.Parallel()
+	for _, own := range [][]byte{nil, []byte("ours")} {
+		bubble(t, 2, redislimit.Options{Secret: own}, func(t *testing.T, _ *redistest.Server, m []*redislimit.Limiter, _ []*wire) {
+			names := map[string]bool{}
+			for i, secret := range [][]byte{nil, nil, []byte("another")} {
+				b, err := budget.New(budget.Options{
+					Ledger: m[i%2], Profile: profile.Unknown(), Secret: secret,
+					Limits: []limit.Limit{{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(1000)}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := b.Path(budget.Address{Host: "api.example.com", Credential: "sk-1"})
+				c := &budget.Call{}
+				c.Open(p, &knower{t: t}, &estimate.Request{Input: 10}, 1)
+				if err := c.Admit(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				c.End(budget.Unsent)
+				time.Sleep(time.Second)
+				for _, s := range m[i%2].Snapshot().Scopes {
+					if len(s.Limits) > 0 {
+						names[s.Scope] = true
+					}
+				}
+				if want := 1 + i/2; len(names) != want {
+					t.Errorf("secret %q, of the ledger %q: the accounts are %v, want %d", secret, own, names, want)
+				}
+			}
+		})
+	}
+}

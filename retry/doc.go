@@ -22,7 +22,7 @@
 //	outcome                                    again?
 //	1xx, 2xx, 3xx                              no
 //	408, 409, 429, 498                         yes
-//	403 whose body speaks of a rate            yes
+//	400, 403 whose body speaks of a rate       yes
 //	500, 502, 503, 504, 529, other 5xx         yes
 //	501, 505                                   no
 //	too many calls fail                        no, see below

@@ -63,8 +63,8 @@ type Options struct {
 	IdempotentOnly bool
 
 	// Unbudgeted gives every call all its attempts. The zero value bounds the further
-	// attempts of all calls together. So a failing server gets about a tenth more
-	// requests at most: see the package comment.
+	// attempts of all calls together: a server that fails everything gets 50 further
+	// requests, and then one in two seconds. See the package comment.
 	Unbudgeted bool
 
 	// IgnoreBodyWait stops waits from being read out of error bodies ("try again

@@ -37,10 +37,10 @@
 //
 // # Endings
 //
-// What each ending does to the ledger is the table of package budget. A 5xx, a
-// time-out and a connection that broke keep their price, and each further attempt
-// is charged again. A 429 gives its tokens back, and takes them again, at the head
-// of the line.
+// What each ending does to the ledger is the table of package budget. A 5xx other
+// than 503 and 529, a time-out and a connection that broke keep their price, and
+// each further attempt is charged again. A 429, 503 or 529 gives its tokens back. The
+// next attempt takes them again, at the head of the line.
 //
 // The place in flight is held until the body ends, and is free while a call waits
 // to be tried again. A response that is forgotten gives back its place and its
