@@ -180,8 +180,8 @@ func TestNoGuessIsTooLargeAtAnyLevel(t *testing.T) {
 	}
 }
 
-// What the request states is too large at any level, and the error says what it is
-// made of and what to lower.
+// What the request states is too large at any level. The error names its parts and the
+// part to lower.
 func TestWhatIsStatedIsTooLargeAtAnyLevel(t *testing.T) {
 	const capped = `{"model":"m","max_tokens":16384,"messages":[{"role":"user","content":"hi"}]}`
 	long := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 2000) + `"}]}`
