@@ -36,11 +36,12 @@ func (s *Scope) fit(c, stated *limit.Cost, largest *bool) {
 		u := d.limit.Unit
 		if d.configured.Rate.N > 0 {
 			most := d.largest()
-			*c = cut1(*c, *stated, u, most)
-			if part(u, *stated) > most {
+			if part(u, *stated) > most { // it is refused: the error tells the whole prompt
+				*c = cut1(*c, limit.Cost{Requests: c.Requests, Input: c.Input, Output: stated.Output}, u, most)
 				*largest = true
-				continue // it is refused
+				continue
 			}
+			*c = cut1(*c, *stated, u, most)
 		}
 		if n := d.configured.Rate.N; d.said > 0 && (n == 0 || d.said < n) {
 			*c = cut1(*c, limit.Cost{Requests: 1}, u, d.said)

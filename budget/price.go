@@ -47,8 +47,8 @@ func (p *Prices) price(out *Price, of *estimate.Request, rule estimate.Rule) {
 	out.corrected = r.Input
 	learned := p.answers.Learned(r.Model)
 	price := rule.Price(r, learned)
-	out.input = price.Input
-	out.stated = limit.Cost{Requests: 1, Input: price.StatedInput}
+	out.input = summable(price.Input)
+	out.stated = limit.Cost{Requests: 1, Input: summable(price.StatedInput)}
 	out.mostInput, out.mostOutput = bounds(&r)
 	out.expect(price, r, learned)
 }
@@ -63,7 +63,7 @@ func (p *Prices) again(c *Price) {
 	if r.Input > 0 { // else nothing is learned of such prompts
 		r = p.prompts.Correct(r)
 		if !c.rule.PromptByChars && !c.rule.PromptFree {
-			c.input = max(1, plusOf(c.input-c.corrected, r.Input)) // both are below 2^41, or stay
+			c.input = summable(max(1, plusOf(c.input-c.corrected, r.Input))) // both are below 2^41, or stay
 			c.stated.Input = min(c.stated.Input, c.input)
 		}
 		c.corrected = r.Input
@@ -76,16 +76,17 @@ func (p *Prices) again(c *Price) {
 // rules.
 func (out *Price) expect(price estimate.Price, r estimate.Request, learned int64) {
 	rule := out.rule
-	out.output, out.reserve, out.likely = price.Output, price.Output, price.Output
-	out.stated.Output, out.reserveStated = price.StatedOutput, price.StatedOutput
+	output, stated := summable(price.Output), summable(price.StatedOutput)
+	out.output, out.reserve, out.likely = output, output, output
+	out.stated.Output, out.reserveStated = stated, stated
 	settles := rule.Charge == estimate.ChargeSettle || rule.Charge == estimate.ChargeActual
 	if rule.ReserveCap && rule.Charge != estimate.ChargeEstimate {
 		rule.ReserveCap = false
-		out.likely = rule.Price(r, learned).Output
+		out.likely = summable(rule.Price(r, learned).Output)
 	} else if !rule.ReserveCap {
 		rule.Charge, rule.ReserveCap = estimate.ChargeSettle, true
 		reserve := rule.Price(r, learned)
-		out.reserve, out.reserveStated = reserve.Output, reserve.StatedOutput
+		out.reserve, out.reserveStated = summable(reserve.Output), summable(reserve.StatedOutput)
 	}
 	if settles && learned == 0 {
 		// A default is no expectation: by one of 512 tokens, 267 of 700 calls were
@@ -93,6 +94,10 @@ func (out *Price) expect(price estimate.Price, r estimate.Request, learned int64
 		out.likely = min(out.likely, 1)
 	}
 }
+
+// summable is n, or as little above every limit as possible: the sum of a few such
+// numbers is still a number.
+func summable(n int64) int64 { return min(n, limit.MaxUnits+1) }
 
 // under is p under another rule for its charge, as headers show it. What the call
 // took in line stays as it is.

@@ -164,11 +164,13 @@ func (u Rule) prompt(r Request) (input, stated int64) {
 		input = addSat(max(r.Quarters, 0), addSat(max(r.Messages, 0), 1))
 		input = addSat(input, addSat(max(r.TokenIDs, 0), max(r.MediaTokens, 0)))
 	}
-	if u.ImageTokens > 0 {
-		images = mulSat(u.ImageTokens, max(r.Images, 0))
+	guess := max(r.Guess, 0)
+	if u.ImageTokens > 0 { // what this price adds to that by size, no request states
+		flat := mulSat(u.ImageTokens, max(r.Images, 0))
+		guess = addSat(guess, max(flat-images, 0))
+		images = flat
 	}
 	input = addSat(input, images)
-	guess := max(r.Guess, 0)
 	if u.PromptByChars && r.Understood {
 		// What the maker adds is no character of the request, and not in this price.
 		guess = addSat(max(r.MediaTokens, 0), min(images, guess))

@@ -86,8 +86,8 @@ type Endpoint struct {
 // Items of the table, and shapes of common words, hold only for the providers that
 // have them.
 //
-// A call that is in no row is unlisted, except that GET, HEAD, OPTIONS and DELETE
-// never run a model.
+// A call that is in no row is unlisted, except that no model runs for the methods whose
+// meaning HTTP defines: GET, HEAD, OPTIONS, DELETE, PUT and PATCH.
 func (p Profile) Endpoint(method, urlPath string) Endpoint {
 	if method == "" {
 		method = http.MethodGet // as in net/http
@@ -126,7 +126,9 @@ func (p Profile) Endpoint(method, urlPath string) Endpoint {
 			e.Items = ""
 		}
 		return e
-	case method == http.MethodGet, method == http.MethodHead, method == http.MethodOptions, method == http.MethodDelete:
+	case method == http.MethodPatch:
+		return Endpoint{Method: method, Does: Manages, Source: "RFC 5789 section 2: a resource is modified"}
+	case method == http.MethodGet, method == http.MethodHead, method == http.MethodOptions, method == http.MethodDelete, method == http.MethodPut:
 		return Endpoint{Method: method, Does: Manages, Source: "RFC 9110 section 9.3"}
 	}
 	return Endpoint{}

@@ -7,8 +7,8 @@ const (
 	get  = http.MethodGet
 )
 
-// endpoints are those that the API references of the providers have for POST. GET,
-// HEAD and DELETE run no model and need no row.
+// endpoints are those that the API references of the providers have for POST. The other
+// methods run no model and need no row.
 var endpoints = []Endpoint{
 	// A model writes.
 	{Method: post, Path: "chat/completions", Does: Generates, Source: "OpenAI API reference, chat; and all that are compatible",
@@ -60,6 +60,11 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "api/embed", Does: Embeds, Source: "Ollama API reference, embed"},
 	{Method: post, Path: "embed", Does: Embeds, Source: "text-embeddings-inference API"},
 	{Method: post, Path: "pooling", Does: Embeds, Source: "vLLM server, pooling", of: []string{"vllm"}},
+	{Method: post, Path: "similarity", Does: Embeds, Source: "text-embeddings-inference API"},
+	{Method: post, Path: "semantic_embed", Does: Embeds, Source: "Aleph Alpha API reference, semantic embeddings"},
+	{Method: post, Path: "inference:embed", Does: Embeds, Source: "Snowflake Cortex REST API reference, embed"},
+	{Method: post, Path: "models/*:embedText", Does: Embeds, Source: "PaLM API reference", of: []string{"gemini"}},
+	{Method: post, Path: "models/*:batchEmbedText", Does: Embeds, Source: "PaLM API reference", of: []string{"gemini"}},
 	{Method: post, Path: "score", own: true, Does: Reranks, Source: "vLLM server, score", of: []string{"vllm"}},
 	{Method: post, Path: "models/*:embedContent", Does: Embeds, Source: "Gemini API reference, embedContent", of: []string{"gemini", "vertex"}},
 	{Method: post, Path: "models/*:batchEmbedContents", Does: Embeds, Items: "requests", Source: "Gemini API reference, batchEmbedContents; a user measured a request for each item", of: []string{"gemini"}},
@@ -78,6 +83,7 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "classify", own: true, Does: Moderates, Source: "vLLM server, classify", of: []string{"vllm"}},
 	{Method: post, Path: "guardrail/*/version/*/apply", Does: Moderates, Source: "Amazon Bedrock Runtime API reference, ApplyGuardrail", of: []string{"bedrock"}},
 	{Method: post, Path: "contentsafety/text:analyze", Does: Moderates, Source: "Azure AI Content Safety reference", of: []string{"azure"}},
+	{Method: post, Path: "contentsafety/*", Does: Moderates, Source: "Azure AI Content Safety reference: shieldPrompt, detectProtectedMaterial, image:analyze", of: []string{"azure"}},
 
 	// A model draws or films.
 	{Method: post, Path: "images/generations", Does: Images, Source: "OpenAI API reference, images", of: []string{"openai", "azure", "gemini-openai", "xai", "together", "litellm"}},
@@ -96,13 +102,18 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "videos/edits", Does: Images, Creates: true, Source: "xAI API reference, videos", of: []string{"xai"}},
 	{Method: post, Path: "videos/*/remix", Does: Images, Creates: true, Source: "OpenAI API reference, videos", of: []string{"openai", "azure"}},
 	{Method: post, Path: "video/generations/jobs", Does: Images, Creates: true, Source: "Azure OpenAI reference, video generation jobs", of: []string{"azure"}},
+	{Method: post, Path: "image_generation", Does: Images, Source: "MiniMax API reference, image generation"},
+	{Method: post, Path: "video_generation", Does: Images, Creates: true, Source: "MiniMax API reference, video generation"},
 
 	// A model speaks, listens, or reads pages.
 	{Method: post, Path: "audio/speech", Does: Speech, Source: "OpenAI API reference, audio", of: []string{"openai", "azure", "groq", "together", "mistral", "litellm"}},
+	{Method: post, Path: "text-to-speech/*", Does: Speech, Source: "ElevenLabs API reference, text to speech"},
+	{Method: post, Path: "text-to-speech/*/stream", Does: Speech, Source: "ElevenLabs API reference, text to speech, streamed"},
+	{Method: post, Path: "t2a_v2", Does: Speech, Source: "MiniMax API reference, text to audio"},
 	{Method: post, Path: "tts", own: true, Does: Speech, Source: "xAI API reference, text to speech", of: []string{"xai"}},
 	{Method: post, Path: "audio/transcriptions", Does: Transcribes, Source: "OpenAI API reference, audio", of: []string{"openai", "azure", "groq", "mistral", "together", "fireworks", "vllm", "litellm"}},
 	{Method: post, Path: "audio/translations", Does: Transcribes, Source: "OpenAI API reference, audio", of: []string{"openai", "azure", "groq", "together", "fireworks", "vllm"}},
-	{Method: post, Path: "ocr", own: true, Does: Transcribes, Source: "Mistral API reference, ocr", of: []string{"mistral"}},
+	{Method: post, Path: "ocr", own: true, Does: Transcribes, Source: "Mistral API reference, ocr; LiteLLM proxy", of: []string{"mistral", "litellm"}},
 
 	// Tokens are counted.
 	{Method: post, Path: "messages/count_tokens", Does: Counts, Source: "Anthropic API reference, count tokens", of: []string{"anthropic", "azure", "vllm", "litellm"}},
@@ -122,6 +133,14 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "v4/tokenizer", Does: Counts, Source: "Zhipu API reference, tokenizer"},
 	{Method: post, Path: "v1/tokenizer", Does: Counts, Source: "Alibaba Model Studio API reference, tokenizer"},
 	{Method: post, Path: "tokenizers/estimate-token-count", Does: Counts, Source: "Moonshot API reference"},
+	{Method: post, Path: "token/count", Does: Counts, Source: "StepFun API reference, token count"},
+	{Method: post, Path: "count_tokens", Does: Counts, Source: "Anthropic API reference, count tokens, below any other path"},
+	{Method: post, Path: "count-tokens", Does: Counts, Source: "Amazon Bedrock Runtime API reference, CountTokens, below any other path"},
+	{Method: post, Path: "chat_tokenize", Does: Counts, Source: "text-generation-inference API"},
+	{Method: post, Path: "v1/segment", Does: Counts, Source: "Jina AI API reference, segmenter: texts are cut and counted"},
+	{Method: post, Path: "completions/render", Does: Counts, Source: "vLLM server, render: the prompt comes back as token ids", of: []string{"vllm"}},
+	{Method: post, Path: "utils/transform_request", Does: Counts, Source: "LiteLLM proxy, transform request", of: []string{"litellm"}},
+	{Method: post, Path: "spend/calculate", Does: Counts, Source: "LiteLLM proxy, spend", of: []string{"litellm"}},
 
 	{Method: post, Path: "tokenization", Does: Counts, Source: "IBM watsonx.ai and Volcengine Ark API references, tokenization"},
 
@@ -155,19 +174,26 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "batchPredictionJobs", Does: Manages, Creates: true, Source: "Vertex AI reference, batch", of: []string{"vertex"}},
 	{Method: post, Path: "batchPredictionJobs/*:cancel", Does: Manages, Source: "Vertex AI reference, batch", of: []string{"vertex"}},
 	{Method: post, Path: "batchInferenceJobs", Does: Manages, Creates: true, Source: "Fireworks API reference, batch", of: []string{"fireworks"}},
-	{Method: post, Path: "model-invocation-job", Does: Manages, Creates: true, Source: "Amazon Bedrock API reference, CreateModelInvocationJob", of: []string{"bedrock"}},
 	{Method: post, Path: "model-invocation-job/*/stop", Does: Manages, Source: "Amazon Bedrock API reference, StopModelInvocationJob", of: []string{"bedrock"}},
 	{Method: post, Path: "embed-jobs", Does: Manages, Creates: true, Source: "Cohere API reference, embed jobs", of: []string{"cohere"}},
 	{Method: post, Path: "embed-jobs/*/cancel", Does: Manages, Source: "Cohere API reference, embed jobs", of: []string{"cohere"}},
 	{Method: post, Path: "fine_tuning/jobs", Does: Manages, Creates: true, Source: "OpenAI API reference, fine-tuning; Mistral API reference", of: []string{"openai", "azure", "mistral", "litellm"}},
 	{Method: post, Path: "fine_tuning/jobs/*/*", Does: Manages, Source: "OpenAI API reference, fine-tuning: cancel, pause, resume, start", of: []string{"openai", "azure", "mistral"}},
+	{Method: post, Path: "fine_tuning/models/*/archive", Does: Manages, Source: "Mistral API reference, fine-tuning", of: []string{"mistral"}},
 	{Method: post, Path: "fine_tuning/alpha/graders/*", Does: Manages, Source: "OpenAI API reference, graders", of: []string{"openai"}},
 	{Method: post, Path: "fine-tunes", Does: Manages, Creates: true, Source: "Together API reference, fine-tuning", of: []string{"together"}},
 	{Method: post, Path: "fine-tunes/*/cancel", Does: Manages, Source: "Together API reference, fine-tuning", of: []string{"together"}},
+	{Method: post, Path: "fine-tunes/*", Does: Manages, Source: "Together API reference, fine-tuning: an estimate of its price", of: []string{"together"}},
+	{Method: post, Path: "endpoints", own: true, Does: Manages, Creates: true, Source: "Together API reference, dedicated endpoints", of: []string{"together"}},
 	{Method: post, Path: "finetuning/finetuned-models", Does: Manages, Creates: true, Source: "Cohere API reference, fine-tuning", of: []string{"cohere"}},
 	{Method: post, Path: "supervisedFineTuningJobs", Does: Manages, Creates: true, Source: "Fireworks API reference, fine-tuning", of: []string{"fireworks"}},
 	{Method: post, Path: "tunedModels", Does: Manages, Creates: true, Source: "Gemini API reference, tuning", of: []string{"gemini"}},
 	{Method: post, Path: "tuningJobs", Does: Manages, Creates: true, Source: "Vertex AI reference, tuning", of: []string{"vertex"}},
+	{Method: post, Path: "models/*:fetchPredictOperation", Does: Manages, Source: "Vertex AI reference, Veo: the state of an operation", of: []string{"vertex"}},
+	{Method: post, Path: "*:retrieveContexts", Does: Manages, Source: "Vertex AI RAG Engine reference: texts are found", of: []string{"vertex"}},
+	{Method: post, Path: "model-invocation-job", Does: Manages, Creates: true, Source: "Amazon Bedrock API reference, CreateModelInvocationJob", of: []string{"bedrock"}},
+	{Method: post, Path: "provisioned-model-throughput", Does: Manages, Creates: true, Source: "Amazon Bedrock API reference, CreateProvisionedModelThroughput", of: []string{"bedrock"}},
+	{Method: post, Path: "create-foundation-model-agreement", Does: Manages, Source: "Amazon Bedrock API reference, CreateFoundationModelAgreement", of: []string{"bedrock"}},
 	{Method: post, Path: "evals", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, evals", of: []string{"openai", "azure"}},
 	{Method: post, Path: "evals/*/runs", own: true, Does: Manages, Creates: true, Source: "OpenAI API reference, evals", of: []string{"openai", "azure"}},
 	{Method: post, Path: "evals/*/runs/*", own: true, Does: Manages, Source: "OpenAI API reference, evals", of: []string{"openai", "azure"}},
@@ -199,6 +225,10 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "realtime/sessions", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime", of: []string{"openai", "azure"}},
 	{Method: post, Path: "realtime/client_secrets", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime; xAI API reference", of: []string{"openai", "xai"}},
 	{Method: post, Path: "realtime/transcription_sessions", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime", of: []string{"openai"}},
+	{Method: post, Path: "realtime/translations/client_secrets", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime", of: []string{"openai"}},
+	{Method: post, Path: "realtime/calls", Does: Manages, Creates: true, Source: "OpenAI API reference, realtime calls", of: []string{"openai", "azure"}},
+	{Method: post, Path: "realtime/calls/*/*", Does: Manages, Source: "OpenAI API reference, realtime calls: accept, hangup, refer, reject", of: []string{"openai"}},
+	{Method: post, Path: "chatkit/sessions", Does: Manages, Creates: true, Source: "OpenAI API reference, ChatKit", of: []string{"openai"}},
 	{Method: post, Path: "cachedContents", Does: Manages, Creates: true, Source: "Gemini API and Vertex AI reference, caching", of: []string{"gemini", "vertex"}},
 	{Method: post, Path: "fileSearchStores", Does: Manages, Creates: true, Source: "Gemini API reference, file search", of: []string{"gemini"}},
 	{Method: post, Path: "fileSearchStores/*:importFile", Does: Manages, Creates: true, Source: "Gemini API reference, file search", of: []string{"gemini"}},
@@ -209,6 +239,12 @@ var endpoints = []Endpoint{
 	{Method: post, Path: "api/pull", Does: Manages, Source: "Ollama API reference"},
 	{Method: post, Path: "api/show", Does: Manages, Source: "Ollama API reference"},
 	{Method: post, Path: "api/create", Does: Manages, Source: "Ollama API reference"},
+	{Method: post, Path: "api/push", Does: Manages, Source: "Ollama API reference"},
+	{Method: post, Path: "api/copy", Does: Manages, Source: "Ollama API reference"},
+	{Method: post, Path: "api/blobs/*", Does: Uploads, Source: "Ollama API reference: the name is the hash of the bytes"},
+	{Method: post, Path: "models/load", Does: Manages, Source: "LM Studio REST API; llama.cpp server"},
+	{Method: post, Path: "models/unload", Does: Manages, Source: "LM Studio REST API; llama.cpp server"},
+	{Method: post, Path: "models/download", Does: Manages, Source: "LM Studio REST API"},
 	{Method: post, Path: "load_lora_adapter", Does: Manages, Source: "vLLM server, LoRA adapters", of: []string{"vllm"}},
 	{Method: post, Path: "unload_lora_adapter", Does: Manages, Source: "vLLM server, LoRA adapters", of: []string{"vllm"}},
 	{Method: post, Path: "key/generate", Does: Manages, Creates: true, Source: "LiteLLM proxy, virtual keys", of: []string{"litellm"}},

@@ -28,6 +28,7 @@ type call struct {
 	books           budget.Call   // what it holds in the ledger
 	ahead           *ahead        // of the request's body; nil if none was read ahead
 	followRule      bool          // Options.FollowRule
+	outputCap       int64         // that the request states, in tokens; 0 is none
 	creates         bool          // another arrival makes another lasting thing
 	asked           bool          // the header of the last answer asks for another attempt, whatever the status
 	read            bool          // the retry layer has read the last answer's body

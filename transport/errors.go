@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tripmeter/tripmeter/limit"
 )
@@ -17,19 +18,27 @@ type Error struct {
 	Err  *limit.Error
 	Cost limit.Cost // what the call asked for
 
-	cause error // the context's, if it is another than its error
+	outputCap int64 // that the request states; 0 is none
+	cause     error // the context's, if it is another than its error
 }
 
-func newError(e *limit.Error, cost limit.Cost, ctx context.Context) *Error {
-	n := &Error{Err: e, Cost: cost}
+func newError(e *limit.Error, cost limit.Cost, outputCap int64, ctx context.Context) *Error {
+	n := &Error{Err: e, Cost: cost, outputCap: outputCap}
 	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(ctx.Err(), cause) {
 		n.cause = cause
 	}
 	return n
 }
 
+// Error reads like "tripmeter: request not sent: limit: cost can never be admitted:
+// tpm: cost 16392 (8 prompt + 16384 max_tokens), capacity 1000; lower max_tokens, or ...".
 func (e *Error) Error() string {
-	return fmt.Sprintf("tripmeter: request not sent: %v%s; %s", e.Err, e.parts(), advice(e.Err, e.Cost))
+	text := e.Err.Error()
+	if parts := e.parts(); parts != "" {
+		cost := fmt.Sprintf(": cost %d", e.Err.Cost)
+		text = strings.Replace(text, cost, cost+parts, 1)
+	}
+	return fmt.Sprintf("tripmeter: request not sent: %s; %s", text, advice(e.Err, e.Cost))
 }
 
 // Timeout reports whether the caller's deadline was the bound. [http.Client]
@@ -51,10 +60,14 @@ func (e *Error) Unwrap() []error {
 
 // parts says what the cost is made of, where a limit counts both tokens.
 func (e *Error) parts() string {
-	if in, out := e.Cost.Input, e.Cost.Output; in > 0 && out > 0 && e.Err.Cost == in+out {
-		return fmt.Sprintf(" (cost %d: %d of prompt, %d of output)", in+out, in, out)
+	in, out, kind := e.Cost.Input, e.Cost.Output, "expected output"
+	if in <= 0 || out <= 0 || e.Err.Cost != in+out {
+		return ""
 	}
-	return ""
+	if e.outputCap > 0 && out >= e.outputCap {
+		kind = "max_tokens"
+	}
+	return fmt.Sprintf(" (%d prompt + %d %s)", in, out, kind)
 }
 
 // advice says what to do next.

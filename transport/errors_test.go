@@ -69,10 +69,10 @@ func TestTheErrorNamesTheParts(t *testing.T) {
 	body := `{"model":"gpt-4o","max_tokens":16384,"messages":[{"role":"user","content":"hi"}]}`
 	_, err := rt.RoundTrip(ask(t, t.Context(), body))
 	var e *transport.Error
-	if !errors.As(err, &e) || e.Cost.Output != 16384 || e.Cost.Input <= 0 {
+	if !errors.As(err, &e) || e.Cost.Output != 16384 || e.Cost.Input < 8 {
 		t.Fatalf("%v", err)
 	}
-	for _, part := range []string{fmt.Sprintf("cost %d: %d of prompt, 16384 of output", e.Cost.Input+16384, e.Cost.Input), "lower max_tokens"} {
+	for _, part := range []string{fmt.Sprintf("cost %d (%d prompt + 16384 max_tokens), capacity 1000", e.Cost.Input+16384, e.Cost.Input), "lower max_tokens"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %q", err, part)
 		}

@@ -1,12 +1,17 @@
 package transport_test
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tripmeter/tripmeter/budget"
+	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
 	"github.com/tripmeter/tripmeter/transport"
 )
 
@@ -35,6 +40,175 @@ func TestNoLimitIsTooSmallForAGuess(t *testing.T) {
 	}
 }
 
+// guesses are requests that state next to nothing, and cost much by a guess.
+var guesses = []struct{ name, path, typed, coding, body string }{
+	{"plain", "/v1/chat/completions", "application/json", "", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`},
+	{"n 8", "/v1/chat/completions", "application/json", "", `{"model":"m","n":8,"messages":[{"role":"user","content":"hi"}]}`},
+	{"n 2^62", "/v1/chat/completions", "application/json", "", `{"model":"m","n":4611686018427387904,"messages":[{"role":"user","content":"hi"}]}`},
+	{"n 1e300", "/v1/chat/completions", "application/json", "", `{"model":"m","n":1e300,"messages":[{"role":"user","content":"hi"}]}`},
+	{"n 128 cap 1", "/v1/chat/completions", "application/json", "", `{"model":"m","n":128,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`},
+	{"best_of 20", "/v1/completions", "application/json", "", `{"model":"m","best_of":20,"prompt":"hi"}`},
+	{"prompts 20", "/v1/completions", "application/json", "", `{"model":"m","max_tokens":1,"prompt":["a","a","a","a","a","a","a","a"]}`},
+	{"candidateCount", "/v1beta/models/gemini-2.5-pro:generateContent", "application/json", "", `{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{"candidateCount":8}}`},
+	{"candidate_count", "/v1beta/models/gemini-2.5-pro:generateContent", "application/json", "", `{"contents":[{"parts":[{"text":"hi"}]}],"generation_config":{"candidate_count":8}}`},
+	{"num_generations", "/v1/generate", "application/json", "", `{"model":"command","prompt":"hi","num_generations":5}`},
+	{"thinking", "/v1beta/models/gemini-2.5-pro:generateContent", "application/json", "", `{"contents":[{"parts":[{"text":"hi"}]}],"generationConfig":{"thinkingConfig":{"thinkingBudget":20000}}}`},
+	{"reasoning high", "/v1/responses", "application/json", "", `{"model":"o3","reasoning":{"effort":"high"},"input":"hi"}`},
+	{"image url", "/v1/chat/completions", "application/json", "", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/y.png","detail":"high"}}]}]}`},
+	{"40 image urls", "/v1/chat/completions", "application/json", "", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"image_url","image_url":{"url":"https://x/y.png"}},`, 39) + `{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}]}`},
+	{"anthropic image url", "/v1/messages", "application/json", "", `{"model":"claude-sonnet-4","max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x"}}]}]}`},
+	{"anthropic file", "/v1/messages", "application/json", "", `{"model":"claude-sonnet-4","max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}}]}]}`},
+	{"responses file", "/v1/responses", "application/json", "", `{"model":"gpt-4o","max_output_tokens":1,"input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]}`},
+	{"gemini fileData", "/v1beta/models/gemini-2.5-pro:generateContent", "application/json", "", `{"contents":[{"parts":[{"fileData":{"mimeType":"video/mp4","fileUri":"https://x/v"}}]}],"generationConfig":{"maxOutputTokens":1}}`},
+	{"youtube", "/v1beta/models/gemini-2.5-pro:generateContent", "application/json", "", `{"contents":[{"parts":[{"file_data":{"file_uri":"https://www.youtube.com/watch?v=x"}}]}],"generationConfig":{"maxOutputTokens":1}}`},
+	{"bedrock s3", "/model/amazon.nova-pro-v1:0/converse", "application/json", "", `{"messages":[{"role":"user","content":[{"video":{"format":"mp4","source":{"s3Location":{"uri":"s3://b/k"}}}}]}],"inferenceConfig":{"maxTokens":1}}`},
+	{"pdf b64", "/v1/messages", "application/json", "", `{"model":"claude-sonnet-4","max_tokens":1,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + strings.Repeat("QUJD", 20000) + `"}}]}]}`},
+	{"mp3 b64", "/v1/chat/completions", "application/json", "", `{"model":"gpt-4o-audio","max_tokens":1,"messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"format":"mp3","data":"` + strings.Repeat("QUJD", 200000) + `"}}]}]}`},
+	{"web search", "/v1/responses", "application/json", "", `{"model":"gpt-4o","max_output_tokens":1,"tools":[{"type":"web_search"}],"input":"hi"}`},
+	{"claude web search", "/v1/messages", "application/json", "", `{"model":"claude-sonnet-4","max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}],"messages":[{"role":"user","content":"hi"}]}`},
+	{"claude tool", "/v1/messages", "application/json", "", `{"model":"claude-sonnet-4","max_tokens":1,"tools":[{"name":"t","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hi"}]}`},
+	{"mcp", "/v1/responses", "application/json", "", `{"model":"gpt-4o","max_output_tokens":1,"tools":[{"type":"mcp","server_url":"https://x"}],"input":"hi"}`},
+	{"previous", "/v1/responses", "application/json", "", `{"model":"gpt-4o","max_output_tokens":1,"previous_response_id":"resp_1","input":"hi"}`},
+	{"encrypted reasoning", "/v1/responses", "application/json", "", `{"model":"o3","max_output_tokens":1,"input":[{"type":"reasoning","encrypted_content":"` + strings.Repeat("gAAA", 3000) + `"},{"type":"function_call_output","call_id":"c","output":"x"}]}`},
+	{"cut json", "/v1/chat/completions", "application/json", "", `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("hi ", 4000)},
+	{"no json", "/v1/chat/completions", "application/json", "", strings.Repeat("hi ", 4000)},
+	{"array", "/v1/chat/completions", "application/json", "", `[` + strings.Repeat(`"hi",`, 4000) + `1]`},
+	{"two objects", "/v1/chat/completions", "application/json", "", `{"model":"m","messages":[{"role":"user","content":"hi"}]}{"messages":[{"content":"` + strings.Repeat("hi ", 4000) + `"}]}`},
+	{"utf16", "/v1/chat/completions", "application/json; charset=utf-16", "", "\xff\xfe" + strings.Repeat("{\x00", 4000)},
+	{"bom", "/v1/chat/completions", "application/json", "", "\xef\xbb\xbf" + `{"model":"m","messages":[{"role":"user","content":"hi"}]}`},
+	{"gzip junk", "/v1/chat/completions", "application/json", "gzip", strings.Repeat("junk", 4000)},
+	{"zstd junk", "/v1/chat/completions", "application/json", "zstd", strings.Repeat("junk", 4000)},
+	{"aws-chunked", "/v1/chat/completions", "application/json", "aws-chunked", strings.Repeat("junk", 4000)},
+	{"multipart", "/v1/audio/transcriptions", "multipart/form-data; boundary=x", "", "--x\r\n\r\n" + strings.Repeat("a", 1<<20)},
+	{"multipart image edit", "/v1/images/edits", "multipart/form-data; boundary=x", "", "--x\r\n\r\n" + strings.Repeat("a", 1<<20)},
+	{"audio body", "/v1/chat/completions", "audio/wav", "", strings.Repeat("a", 1<<20)},
+	{"protobuf", "/v1/chat/completions", "application/x-protobuf", "", strings.Repeat("a", 1<<20)},
+	{"rerank", "/v1/rerank", "application/json", "", `{"model":"r","query":"q","documents":["a","b"]}`},
+	{"speech", "/v1/audio/speech", "application/json", "", `{"model":"tts-1","input":"hi","voice":"x"}`},
+	{"image gen", "/v1/images/generations", "application/json", "", `{"model":"gpt-image-1","prompt":"hi","n":10}`},
+	{"unknown kind", "/some/where", "application/json", "", `{"model":"m","question":"hi"}`},
+	{"unknown with b64", "/some/where", "application/json", "", `{"model":"m","blob":"data:image/png;base64,` + strings.Repeat("QUJD", 20000) + `"}`},
+	{"dup max", "/v1/chat/completions", "application/json", "", `{"model":"m","max_tokens":100000,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`},
+	{"max 0", "/v1/chat/completions", "application/json", "", `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"hi"}]}`},
+	{"max -1", "/v1/chat/completions", "application/json", "", `{"model":"m","max_tokens":-1,"messages":[{"role":"user","content":"hi"}]}`},
+	{"max null", "/v1/chat/completions", "application/json", "", `{"model":"m","max_tokens":null,"messages":[{"role":"user","content":"hi"}]}`},
+	{"num_predict -1", "/api/chat", "application/json", "", `{"model":"m","options":{"num_predict":-1,"num_ctx":131072},"messages":[{"role":"user","content":"hi"}]}`},
+}
+
+// levels are Options with limits at one level each.
+func levels(limits ...limit.Limit) map[string]transport.Options {
+	return map[string]transport.Options{
+		"account": {Limits: limits},
+		"model":   {Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"*"}, Limits: limits}}}},
+		"shared":  {Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"*"}, Limits: limits, Shared: true}}}},
+		"tenant":  ofTenant(func(o *transport.TenantOptions) { o.Limits = limits }),
+	}
+}
+
+// ofTenant are Options with one tenant, who pays 1 for a token of input and 5 for one of
+// output.
+func ofTenant(set func(*transport.TenantOptions)) transport.Options {
+	return transport.Options{Scopes: transport.Scopes{
+		Tenant: func(*http.Request) string { return "t" },
+		Tenants: func(string) transport.TenantOptions {
+			o := transport.TenantOptions{Prices: []budget.ModelPrice{{Model: "*", Input: 1_000_000, Output: 5_000_000}}}
+			set(&o)
+			return o
+		},
+	}}
+}
+
+// narrow are Options that admit the words of a short prompt and next to nothing more.
+func narrow() map[string]transport.Options {
+	per := func(u limit.Unit, n int64, window time.Duration, burst int64) limit.Limit {
+		return limit.Limit{Unit: u, Rate: limit.Rate{N: n, Window: window}, Burst: burst}
+	}
+	three := []limit.Limit{per(limit.Tokens, 60, time.Minute, 0), per(limit.Input, 50, time.Hour, 0), per(limit.Output, 2, time.Minute, 0)}
+	all := map[string]transport.Options{
+		"TPD":          {TPD: 60},
+		"burst":        {TPM: 3600, Burst: time.Second},
+		"DayTokens":    ofTenant(func(o *transport.TenantOptions) { o.DayTokens = 60 }),
+		"MonthTokens":  ofTenant(func(o *transport.TenantOptions) { o.MonthTokens = 60 }),
+		"DayMoney":     ofTenant(func(o *transport.TenantOptions) { o.DayMoney = 60 }),
+		"RollingMoney": ofTenant(func(o *transport.TenantOptions) { o.MonthMoney, o.Rolling = 60, true }),
+		"allowances": ofTenant(func(o *transport.TenantOptions) {
+			o.DayMoney, o.DayTokens, o.MonthMoney, o.MonthTokens, o.TPM = 70, 60, 65, 66, 60
+		}),
+	}
+	every := ofTenant(func(o *transport.TenantOptions) { o.DayMoney, o.Limits = 70, three })
+	every.TPM, every.OutputTPM = 70, 3
+	every.Scopes.Models = []transport.ModelOptions{{Names: []string{"*"}, TPM: 65, OutputTPM: 4}}
+	all["every level"] = every
+	for name, limits := range map[string][]limit.Limit{
+		"tokens":        {per(limit.Tokens, 60, time.Minute, 0)},
+		"tokens, burst": {per(limit.Tokens, 60_000, time.Minute, 60)},
+		"input":         {per(limit.Input, 50, time.Minute, 0)},
+		"output":        {per(limit.Output, 1, time.Minute, 0)},
+		"output, burst": {per(limit.Output, 100_000, time.Hour, 1)},
+		"three":         three,
+		"requests":      {per(limit.Requests, 1, time.Minute, 0)},
+	} {
+		for level, o := range levels(limits...) {
+			all[name+" of the "+level] = o
+		}
+	}
+	return all
+}
+
+// A guess is no reason to refuse a call: at any level, in any unit, under the charge rule
+// of any provider.
+func TestNoGuessIsTooLargeAtAnyLevel(t *testing.T) {
+	for name, o := range narrow() {
+		rules := []string{""}
+		if name == "every level" || name == "tokens of the account" {
+			rules = append(rules, profile.Names()...)
+		}
+		for _, rule := range rules {
+			o.Provider, _ = profile.ByName(rule)
+			for _, g := range guesses {
+				synctest.Test(t, func(t *testing.T) {
+					req := call(t, "POST", g.path, g.typed, g.body)
+					if g.coding != "" {
+						req.Header.Set("Content-Encoding", g.coding)
+					}
+					if cost, err := priced(t, o, req); err != nil {
+						t.Errorf("%s, %s, rule of %q: %v, %v", g.name, name, rule, cost, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What the request states is too large at any level. The error names its parts and the
+// part to lower.
+func TestWhatIsStatedIsTooLargeAtAnyLevel(t *testing.T) {
+	const capped = `{"model":"m","max_tokens":16384,"messages":[{"role":"user","content":"hi"}]}`
+	long := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 2000) + `"}]}`
+	for name, o := range narrow() {
+		if strings.HasPrefix(name, "requests") {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			_, err := priced(t, o, ask(t, t.Context(), capped))
+			switch {
+			case strings.HasPrefix(name, "input"):
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case !errors.Is(err, limit.ErrTooLarge) || !strings.Contains(err.Error(), "lower max_tokens"):
+				t.Errorf("%s: %v", name, err)
+			case strings.HasPrefix(name, "tokens") && !strings.Contains(err.Error(), "cost 16392 (8 prompt + 16384 max_tokens), capacity 60"):
+				t.Errorf("%s: %v", name, err)
+			}
+			_, err = priced(t, o, ask(t, t.Context(), long))
+			if output := strings.HasPrefix(name, "output"); output && err != nil || !output && (!errors.Is(err, limit.ErrTooLarge) || !strings.Contains(err.Error(), "send a smaller request")) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
 // Counting, uploads and management cost a request behind any gateway, with any prefix,
 // version and suffix.
 func TestNoModelRunsBehindAGateway(t *testing.T) {
@@ -47,6 +221,13 @@ func TestNoModelRunsBehindAGateway(t *testing.T) {
 		{"POST", "/v1/fine_tuning/jobs"}, {"POST", "/v1/assistants"}, {"POST", "/v1/responses/r/cancel"}, {"DELETE", "/v1/responses/r"}, {"GET", "/v1/models"}, {"POST", "/openai/files?api-version=1"}, {"POST", "/openai/v1/batches"},
 		{"POST", "/v1/conversations/c/items"}, {"POST", "/v1beta/cachedContents"}, {"POST", "/v1beta/models/g:batchGenerateContent"}, {"OPTIONS", "/v1/chat/completions"}, {"HEAD", "/v1/models"},
 		{"POST", "/v1/responses/input_tokens"}, {"POST", "/v1/realtime/client_secrets"}, {"POST", "/v1/realtime/sessions"},
+		{"POST", "/v1/token/count"}, {"POST", "/llm/count_tokens"}, {"POST", "/api/llm/v2/count-tokens/"}, {"POST", "/chat_tokenize"}, {"POST", "/v1/segment"},
+		{"POST", "/v1/completions/render"}, {"POST", "/v1/chat/completions/render"}, {"POST", "/spend/calculate"}, {"POST", "/utils/transform_request"}, {"POST", "/utils/token_counter"},
+		{"POST", "/v1/realtime/calls/c/accept"}, {"POST", "/v1/chatkit/sessions"}, {"POST", "/api/push"}, {"POST", "/api/copy"}, {"POST", "/api/blobs/sha256:abc"},
+		{"POST", "/api/v1/models/load"}, {"POST", "/models/unload"}, {"POST", "/v1/fine-tunes/estimate-price"}, {"POST", "/v1/fine_tuning/models/m/archive"},
+		{"POST", "/v1/projects/p/locations/l/publishers/google/models/veo:fetchPredictOperation"}, {"POST", "/v1/projects/p/locations/l:retrieveContexts"},
+		{"POST", "/model-invocation-job"}, {"POST", "/provisioned-model-throughput"}, {"POST", "/create-foundation-model-agreement"},
+		{"PUT", "/_inference/completion/x"}, {"PATCH", "/v1/agents/a"}, {"PATCH", "/v1beta/cachedContents/c"}, {"PUT", "/openai/deployments/d"}, {"PATCH", "/some/where"},
 	} {
 		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q}],"contents":[{"parts":[{"text":"x"}]}],"input":"a","content":"x"}`, strings.Repeat("word ", 3000))
 		cost, err := priced(t, transport.Options{TPM: 100}, call(t, p.method, p.path, "application/json", body))

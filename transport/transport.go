@@ -110,6 +110,9 @@ func (t *Transport) roundTrip(req *http.Request, tenant string) (*http.Response,
 	e := t.paths.endpoint(p.Profile(), req.Method, req.URL.Path)
 	c.creates = e.Creates
 	r, requests := seen.price(e)
+	if r != nil {
+		c.outputCap = r.OutputCap
+	}
 	c.books.Open(p, (*observer)(c), r, requests)
 	who := t.who(req, tenant)
 	c.books.For(who)
@@ -179,7 +182,7 @@ func deciding(e retry.Event) { callFrom(e.Request.Context()).again(&e.Refusal) }
 func (t *Transport) notSent(c *call, err error) error {
 	var le *limit.Error
 	if errors.As(err, &le) {
-		err = newError(le, c.books.Cost(), c.req.Context())
+		err = newError(le, c.books.Cost(), c.outputCap, c.req.Context())
 	}
 	if f := t.o.Trace.Refused; f != nil {
 		f(c.req, err)

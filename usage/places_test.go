@@ -154,15 +154,19 @@ func TestAnImpossibleCountMakesItsObjectUnknown(t *testing.T) {
 
 func TestACostThatIsNoTokensIsSaidToBeNone(t *testing.T) {
 	for name, body := range map[string]string{
-		"duration":             `{"text":"Hi","usage":{"type":"duration","seconds":375}}`,
-		"a duration of 0":      `{"text":"Hi","usage":{"type":"duration","seconds":0}}`,
-		"a part of a second":   `{"text":"Hi","usage":{"seconds":0.5}}`,
-		"images":               `{"data":[{"url":"x"}],"usage":{"images":2}}`,
-		"search units, Cohere": `{"results":[{"index":0}],"meta":{"billed_units":{"search_units":1}}}`,
-		"pages, Mistral":       `{"pages":[],"usage_info":{"pages_processed":3,"doc_size_bytes":1000}}`,
-		"characters":           `{"usage":{"characters":300}}`,
-		"searches":             `{"usage":{"num_search_queries":3}}`,
-		"images of Cohere":     `{"embeddings":{"float":[[1]]},"meta":{"billed_units":{"images":1}}}`,
+		"duration":                 `{"text":"Hi","usage":{"type":"duration","seconds":375}}`,
+		"a duration of 0":          `{"text":"Hi","usage":{"type":"duration","seconds":0}}`,
+		"a part of a second":       `{"text":"Hi","usage":{"seconds":0.5}}`,
+		"images":                   `{"data":[{"url":"x"}],"usage":{"images":2}}`,
+		"guardrail units, Bedrock": `{"action":"NONE","usage":{"topicPolicyUnits":0,"contentPolicyUnits":2,"wordPolicyUnits":0,"sensitiveInformationPolicyUnits":0}}`,
+		"characters, MiniMax":      `{"data":{"audio":"00"},"extra_info":{"audio_length":900,"usage_characters":26},"base_resp":{"status_code":0}}`,
+		"credits, Tavily":          `{"results":[],"usage":{"credits":1}}`,
+		"film, DashScope":          `{"output":{"task_status":"SUCCEEDED"},"usage":{"video_duration":5,"video_count":1}}`,
+		"search units, Cohere":     `{"results":[{"index":0}],"meta":{"billed_units":{"search_units":1}}}`,
+		"pages, Mistral":           `{"pages":[],"usage_info":{"pages_processed":3,"doc_size_bytes":1000}}`,
+		"characters":               `{"usage":{"characters":300}}`,
+		"searches":                 `{"usage":{"num_search_queries":3}}`,
+		"images of Cohere":         `{"embeddings":{"float":[[1]]},"meta":{"billed_units":{"images":1}}}`,
 	} {
 		if r := Read(jsonType, "", []byte(body)); r.Found || !r.NoTokens {
 			t.Errorf("%s: %+v", name, r)

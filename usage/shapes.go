@@ -38,7 +38,7 @@ const (
 	nodeWrapped      // data of a gateway that wraps the whole answer
 	nodeGeneration   // text-generation-inference: details
 	nodeReplicate    // Replicate: metrics
-	nodePages        // Mistral OCR: usage_info
+	nodePages        // Mistral OCR: usage_info; MiniMax speech: extra_info
 	nodeTencent      // Tencent Hunyuan: Response
 	nodeTencentUsage // Tencent Hunyuan: Usage
 	nodePredictions  // Vertex AI embeddings: predictions
@@ -119,6 +119,7 @@ var shapes = [nodeCount]map[string]*member{
 		"details":                          into(nodeGeneration),
 		"metrics":                          into(nodeReplicate),
 		"usage_info":                       into(nodePages),
+		"extra_info":                       into(nodePages),
 		"Response":                         into(nodeTencent),
 		"Usage":                            into(nodeTencentUsage),
 		"predictions":                      listOf(nodePredictions),
@@ -176,7 +177,7 @@ var shapes = [nodeCount]map[string]*member{
 		"token_input_count":  is(fieldInput),
 		"token_output_count": is(fieldOutput),
 	},
-	nodePages:   {"pages_processed": is(fieldOther)},
+	nodePages:   {"pages_processed": is(fieldOther), "usage_characters": is(fieldOther)},
 	nodeTencent: {"Usage": into(nodeTencentUsage), "Choices": listOf(nodeChoices), "Error": failure},
 	nodeTencentUsage: {
 		"PromptTokens":     is(fieldPrompt),
@@ -237,6 +238,17 @@ var shapes = [nodeCount]map[string]*member{
 		"pages_processed":    is(fieldOther),
 		"num_search_queries": is(fieldOther),
 		"search_units":       is(fieldOther),
+		"credits":            is(fieldOther), // Tavily, Recraft
+		"video_duration":     is(fieldOther), // DashScope
+		"video_count":        is(fieldOther),
+
+		// Bedrock guardrails
+		"topicPolicyUnits":                is(fieldOther),
+		"contentPolicyUnits":              is(fieldOther),
+		"contentPolicyImageUnits":         is(fieldOther),
+		"wordPolicyUnits":                 is(fieldOther),
+		"sensitiveInformationPolicyUnits": is(fieldOther),
+		"contextualGroundingPolicyUnits":  is(fieldOther),
 
 		"prompt_tokens_details":     into(nodeInDetails),
 		"input_tokens_details":      into(nodeInDetails),
