@@ -1,6 +1,9 @@
 package estimate
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // stems are the names of families of models. A cloud may put a region, a vendor or a
 // deployment in front of one. The first that a name contains counts.
@@ -21,7 +24,7 @@ func family(model string) string {
 	if i := strings.LastIndexByte(model, '/'); i >= 0 {
 		model = model[i+1:]
 	}
-	model = strings.TrimPrefix(model, "ft:")
+	model = withoutVendor(strings.TrimPrefix(model, "ft:"))
 	for _, name := range stems {
 		i := strings.Index(model, name)
 		if i < 0 {
@@ -56,6 +59,23 @@ func family(model string) string {
 		return model
 	}
 	return model
+}
+
+// withoutVendor strips a region or a vendor with the point behind it where the name of a
+// family follows: "mistral.magistral-small" is no "mistral". In "deepseek.v3.2" none
+// follows.
+func withoutVendor(model string) string {
+	for {
+		i := strings.IndexByte(model, '.')
+		if i < 1 || strings.IndexFunc(model[:i], func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
+			return model
+		}
+		rest := model[i+1:]
+		if !slices.ContainsFunc(stems, func(name string) bool { return strings.HasPrefix(rest, name) || strings.Contains(rest, "."+name) }) {
+			return model
+		}
+		model = rest
+	}
 }
 
 // familyTable says which tokenizer a model uses, by the beginning of its name as

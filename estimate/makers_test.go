@@ -50,13 +50,20 @@ func TestToolsOfOpenAIAreRewrittenShorter(t *testing.T) {
 }
 
 // Neither Gemini nor Nova charges the form of a chat, nor Gemini and Mistral a schema.
+// Gemini 2.5 and 3 charge a token for the prompt: "List three colors as a JSON array" has
+// seven of Gemma's tokens and was charged eight, and so were nine texts more.
 func TestWhatSomeMakersDoNotCharge(t *testing.T) {
-	for path, body := range map[string]string{
-		"/v1beta/models/gemini-2.5-flash:generateContent": `{"contents":[{"role":"user","parts":[{"text":"What is ai?"}]}]}`,
-		"/model/us.amazon.nova-pro-v1:0/converse":         `{"messages":[{"role":"user","content":[{"text":"What is ai?"}]}]}`,
+	for _, c := range []struct {
+		path, body string
+		want       int64
+	}{
+		{"/v1beta/models/gemini-2.5-flash:generateContent", `{"contents":[{"role":"user","parts":[{"text":"What is ai?"}]}]}`, 5},
+		{"/v1beta/models/gemini-2.5-flash:generateContent", `{"contents":[{"role":"user","parts":[{"text":"List three colors as a JSON array"}]}]}`, 8},
+		{"/v1beta/models/gemini-2.0-flash:generateContent", `{"contents":[{"role":"user","parts":[{"text":"What is the capital of France"}]}]}`, 6},
+		{"/model/us.amazon.nova-pro-v1:0/converse", `{"messages":[{"role":"user","content":[{"text":"What is ai?"}]}]}`, 4},
 	} {
-		if got := estimated(path, body); got < 3 || got > 5 {
-			t.Errorf("%s: %d tokens, 4 are charged", path, got)
+		if got := estimated(c.path, c.body); got < c.want-1 || got > c.want+1 {
+			t.Errorf("%s: %d tokens, %d are charged", c.path, got, c.want)
 		}
 	}
 	schema := `{"type":"object","properties":{"a":{"type":"string","description":"a long description of it"}}}`
@@ -323,6 +330,76 @@ func TestARequiredCallOfAToolIsCharged(t *testing.T) {
 	} {
 		if got := input(c.model, c.setting) - input(c.model, ""); got != c.more {
 			t.Errorf("%s, %s: %d tokens more, want %d", c.model, c.setting, got, c.more)
+		}
+	}
+}
+
+// DeepSeek, and Llama 4 at Groq, were charged nothing for tools that must not be called.
+// Others were charged for them.
+func TestToolsThatMustNotBeCalled(t *testing.T) {
+	body := `{"model":"%s","messages":[{"role":"user","content":"What is the square root of 2?"}],"tools":[{"type":"function","function":{"name":"square_root","description":"Returns the square root of a number","parameters":{"type":"object","properties":{"number":{"type":"number"}},"required":["number"]}}}],"tool_choice":"%s"}`
+	for model, free := range map[string]bool{
+		"deepseek-chat": true, "meta-llama/llama-4-scout-17b-16e-instruct": true, "gpt-4.1": false, "qwen/qwen3-32b": false, "mistral-large-2512": false,
+	} {
+		allowed, barred := estimated("", fmt.Sprintf(body, model, "auto")), estimated("", fmt.Sprintf(body, model, "none"))
+		if free && barred > 25 || !free && barred != allowed {
+			t.Errorf("%s: %d tokens where tools may be called, %d where they must not", model, allowed, barred)
+		}
+	}
+}
+
+// A budget of thinking costs 29 tokens at Claude, and nothing elsewhere.
+func TestABudgetOfThinkingCostsClaudeAFewTokens(t *testing.T) {
+	const claude = `{"model":"claude-sonnet-4-5","max_tokens":4096,"messages":[{"role":"user","content":"Solve: If x + 5 = 12, what is x?"}]%s}`
+	const budget = `,"thinking":{"type":"enabled","budget_tokens":2048}`
+	if got := estimated("/v1/messages", fmt.Sprintf(claude, budget)) - estimated("/v1/messages", fmt.Sprintf(claude, "")); got != 29 {
+		t.Errorf("%d tokens more", got)
+	}
+	if with, without := estimated("/v1/messages", fmt.Sprintf(claude, `,"thinking":{"type":"disabled"}`)), estimated("/v1/messages", fmt.Sprintf(claude, "")); with != without {
+		t.Errorf("disabled: %d tokens, %d without", with, without)
+	}
+	const gemini = `{"contents":[{"parts":[{"text":"Solve: If x + 5 = 12, what is x?"}]}]%s}`
+	path := "/v1beta/models/gemini-2.5-pro:generateContent"
+	if with, without := estimated(path, fmt.Sprintf(gemini, `,"generationConfig":{"thinkingConfig":{"thinkingBudget":512}}`)), estimated(path, fmt.Sprintf(gemini, "")); with != without {
+		t.Errorf("Gemini: %d tokens, %d without", with, without)
+	}
+}
+
+// A schema is charged without the name of its dialect, by OpenAI and by Anthropic; Gemini
+// 2.5 charges more than the JSON for the schema of what a tool returns.
+func TestDialectsAndAnswers(t *testing.T) {
+	schema := `{%s"type":"object","properties":{"is_fruit":{"type":"boolean"}},"required":["is_fruit"],"additionalProperties":false}`
+	const dialect = `"$schema":"https://json-schema.org/draft/2020-12/schema",`
+	for path, body := range map[string]string{
+		"/v1/responses": `{"model":"o4-mini","input":"Is a banana a fruit?","text":{"format":{"type":"json_schema","name":"response","schema":%s}}}`,
+		"/v1/messages":  `{"model":"claude-opus-4-6","messages":[{"role":"user","content":"Is a banana a fruit?"}],"output_config":{"format":{"type":"json_schema","schema":%s}}}`,
+	} {
+		without, with := estimated(path, fmt.Sprintf(body, fmt.Sprintf(schema, ""))), estimated(path, fmt.Sprintf(body, fmt.Sprintf(schema, dialect)))
+		if with < without-3 || with > without+3 {
+			t.Errorf("%s: %d tokens with the dialect, %d without", path, with, without)
+		}
+	}
+	tool := `{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"functionDeclarations":[{"name":"f","description":"Does it.","parameters":{"type":"OBJECT","properties":{"n":{"type":"NUMBER"}},"required":["n"]}%s}]}]}`
+	path := "/v1beta/models/gemini-2.5-flash-lite:generateContent"
+	if got := estimated(path, fmt.Sprintf(tool, `,"response":{"type":"OBJECT","properties":{"response":{"type":"STRING"}},"required":["response"]}`)) - estimated(path, fmt.Sprintf(tool, "")); got < 35 || got > 60 {
+		t.Errorf("the schema of what a tool returns adds %d tokens", got)
+	}
+}
+
+// A vendor's name in front of a model's is no family, even where both begin alike.
+func TestTheVendorInFrontOfAModelIsNoFamily(t *testing.T) {
+	for name, want := range map[string]string{
+		"qwen.qwen3-coder-30b-a3b-v1:0":         "qwen3-coder-30b-a3b-v1:0",
+		"mistral.mistral-large-3-675b-instruct": "mistral-large-3-675b-instruct",
+		"mistral.magistral-small-2509":          "magistral-small-2509",
+		"deepseek.v3.2":                         "deepseek.v3.2",
+		"us.deepseek.r1-v1:0":                   "deepseek.r1-v1:0",
+		"us.anthropic.claude-opus-4-6-v1":       "claude-opus-4-6-v1",
+		"moonshotai.kimi-k2.5":                  "kimi-k2.5",
+		"gpt-4.1":                               "gpt-4.1",
+	} {
+		if got := family(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

@@ -283,7 +283,7 @@ func recordedProvider(path, model string) string {
 func TestRecordedRequestsByProviderAreEstimatedNearWhatWasCharged(t *testing.T) {
 	by, whole := map[string]*spread{}, map[string]*spread{}
 	n := 0
-	for _, set := range []string{"requests", "second", "third", "fourth", "fifth"} {
+	for _, set := range []string{"requests", "second", "third", "fourth", "fifth", "sixth"} {
 		for _, c := range readLines[struct {
 			Source, Path, Body string
 			Charged            int64
@@ -331,4 +331,7 @@ func TestRecordedRequestsByProviderAreEstimatedNearWhatWasCharged(t *testing.T) 
 		}
 	}
 	t.Logf("%d requests", n)
+	if n < 300 {
+		t.Errorf("only %d recorded requests", n)
+	}
 }

@@ -244,6 +244,9 @@ func (s *scanner) request(path string, fast bool) Request {
 		return r
 	}
 	stated, added := t.prompt(m.maker, path, r.Kind, fast)
+	if r.Thinking > 0 && isChat(r.Kind) {
+		added += m.maker.thinking
+	}
 	r.Guess = max(added, 0)
 	if added < 0 { // an old model takes off a token for each name
 		stated = max(stated+added, 0)
@@ -277,13 +280,7 @@ func (t *totals) prompt(m *maker, path, kind string, fast bool) (stated, added i
 	}
 	milli := m.schema.tokens(&schema) - schema.milli
 	if tools.tools > 0 || tools.typed > 0 {
-		milli += m.tools.tokens(&tools) - tools.milli
-		if kind == kindChat {
-			milli += m.chatTools * 1000
-		}
-		if t.forced > 0 {
-			milli += m.forced * 1000
-		}
+		milli += m.toolTokens(t, &tools, path, kind) - tools.milli
 	}
 	if milli < 0 { // the maker leaves out a part of what was counted
 		text = max(text+milli, 0)

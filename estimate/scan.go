@@ -32,6 +32,7 @@ type totals struct {
 	sealed    sealed // reasoning that is handed back encrypted, and signatures of thoughts
 	opened    sealed // the part of sealed before the last message of the user
 	forced    int64  // settings that require the call of a tool
+	barred    int64  // settings that forbid it
 	server    int64  // names of what the provider adds by itself: searches, stored state
 	away      int64  // media that is elsewhere: its size is not known
 	chars     int64  // characters of text
@@ -66,6 +67,7 @@ func (t *totals) less(u *totals) (d totals) {
 	d.sealed = t.sealed.less(u.sealed)
 	d.opened = t.opened.less(u.opened)
 	d.forced = t.forced - u.forced
+	d.barred = t.barred - u.barred
 	d.server = t.server - u.server
 	d.away = t.away - u.away
 	d.chars = t.chars - u.chars
@@ -559,6 +561,8 @@ func (s *scanner) markValue(f *frame, p place, raw []byte) {
 	case asChoice:
 		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
 			s.t.forced++
+		} else if means(raw, "none") {
+			s.t.barred++
 		}
 	case asSealed:
 		s.t.sealed.all += int64(len(raw))

@@ -23,6 +23,7 @@ type shape struct {
 	enums    uint32 // values of enumerations
 	dropped  uint32 // members that are for the server and not for the model
 	dialects uint32 // names of the dialect of the schema: "$schema"
+	answers  uint32 // schemas of what a tool returns: "response"
 }
 
 func (a *shape) less(b *shape) shape {
@@ -30,7 +31,7 @@ func (a *shape) less(b *shape) shape {
 		milli: a.milli - b.milli, typed: a.typed - b.typed,
 		tools: a.tools - b.tools, objects: a.objects - b.objects, bare: a.bare - b.bare,
 		props: a.props - b.props, descs: a.descs - b.descs, required: a.required - b.required,
-		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, dialects: a.dialects - b.dialects,
+		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, dialects: a.dialects - b.dialects, answers: a.answers - b.answers,
 	}
 }
 
@@ -47,6 +48,7 @@ const (
 	wordType
 	wordDropped
 	wordDialect
+	wordAnswer
 	wordServer
 )
 
@@ -73,8 +75,11 @@ func wordOf(key []byte) word {
 			return wordProperties
 		}
 	case 'r':
-		if string(key) == "required" {
+		switch string(key) {
+		case "required":
 			return wordRequired
+		case "response":
+			return wordAnswer
 		}
 	case 'n':
 		switch string(key) {
@@ -347,6 +352,8 @@ func (s *scanner) special(sh *shape, w word) {
 		sh.dropped++
 	case wordDialect:
 		sh.dialects++
+	case wordAnswer:
+		sh.answers++
 	case wordServer:
 		s.t.server++
 	}
