@@ -30,7 +30,8 @@ type Options struct {
 	// answer on, where answers say that they belong: mostly for each model.
 	RPM, RPD, TPM, TPD, InputTPM, OutputTPM int64
 
-	// Limits are further limits, of any window.
+	// Limits are further limits, of any window. Each may have a Burst of its own, in
+	// units: so the bursts of requests and of tokens are set apart.
 	Limits []limit.Limit
 
 	// Burst is the capacity of every limit of a minute or less, as a time of
@@ -39,6 +40,10 @@ type Options struct {
 	// Unset, it begins as the profile says: ten seconds for tokens and one for
 	// requests, as a rule. It grows where traffic shows that more may go at once.
 	// A larger call than that, up to the limit itself, waits for a full bucket.
+	//
+	// It is one time for requests and tokens. [limit.Limit.Burst] in Limits goes before
+	// it, for that limit. What learned limits begin with is
+	// [profile.Profile.RequestBurst] and TokenBurst.
 	Burst time.Duration
 
 	// MaxInFlight is how many calls may be under way, to the end of the body.
