@@ -56,6 +56,9 @@
 //
 // # The store
 //
+// The state has the number of its layout. A version that reads another one leaves it as
+// it is, and says so by a [LayoutError].
+//
 // Redis 6.2 or later, or Valkey, with or without a cluster. All keys of a budget
 // begin with "tripmeter:{Name}:" and lie in one slot; they are made in the script,
 // so a server that insists on declared keys cannot be used. The eviction policy

@@ -15,6 +15,10 @@
 -- calls do not need is defined inside rest(), for a definition costs time as well.
 
 local P45, P51, P52, P53 = 35184372088832, 2251799813685248, 4503599627370496, 9007199254740992
+-- The layout of what the keys hold stands before each scope, in its key. Any other
+-- change of the layout than new keys needs a new number, or two versions of this
+-- script would read each other's numbers wrong. Without a number it is 0.
+local LAYOUT = 1
 local MINUTE = 60000000
 local DAY = 86400000000
 local KEEP = 3600000 -- ms that a scope, or a process that is gone, is remembered
@@ -63,6 +67,15 @@ for k = 1, ns do
   must[k] = def == 2
 end
 local raw = call('MGET', unpack(keys))
+
+local found = {}
+for k = 1, ns do
+  if raw[k + 1] then
+    local layout, s = unpack_(raw[k + 1])
+    if layout ~= LAYOUT then return pack({'layout', type(layout) == 'number' and layout or 0, LAYOUT}) end
+    found[k] = s
+  end
+end
 
 -- A call that was decided already gets the same answer again, and does nothing.
 local p = raw[1]
@@ -1206,8 +1219,7 @@ local function cool(l)
   end
 end
 
-local function open(name, raw)
-  local s = raw and unpack_(raw) or false
+local function open(name, s)
   if s then
     for _, l in ipairs(s[LIMITS]) do advance(l) end
     paying = paying or s[SPENDS] ~= ''
@@ -1224,7 +1236,12 @@ end
 
 local function get(name)
   local s = scopes[name]
-  if s == nil then s = open(name, call('GET', pre .. 's:' .. name)) end
+  if s == nil then
+    local packed = call('GET', pre .. 's:' .. name)
+    local _, kept = nil, false
+    if packed then _, kept = unpack_(packed) end
+    s = open(name, kept)
+  end
   return s
 end
 
@@ -1954,7 +1971,7 @@ end
 
 ---------------------------------------------------------------- the root
 
-local fresh = not raw[2]
+local fresh = not found[1]
 if fresh then
   if hello == 0 then return pack({'unknown'}) end
   root = settings().create('')
@@ -1962,7 +1979,7 @@ if fresh then
     0, now, 0, 0, now, now + ttl, 0, '', 0, 0, -1
   call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
 else
-  root = unpack_(raw[2])
+  root = found[1]
   scopes[''] = root
   if hello == 0 and p[5] ~= root[GEN] then return pack({'unknown'}) end -- a member of what was lost
   -- After a failover another machine's clock may be behind: the budget's own time
@@ -1997,7 +2014,7 @@ root[LAST] = now
 touch(root)
 
 for k = 2, ns do
-  if scopes[names[k]] == nil then open(names[k], raw[k + 1]) end
+  if scopes[names[k]] == nil then open(names[k], found[k] or false) end
 end
 if next(defs) then
   local back = pos
@@ -2528,7 +2545,7 @@ for _, s in ipairs(order) do
       s[GATE] = pack(s[GATE])
     end
   end
-  call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
+  call('SET', pre .. 's:' .. s[SNAME], pack(LAYOUT, s), 'PX', floor(min(ms, P52 / 1000)))
 end
 
 out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0
