@@ -324,7 +324,7 @@ func (l *Limiter) endAgain(c *call, lost bool) {
 			key.taken = 0
 		}
 		x.places = 0
-		l.addEnd(key, *x)
+		l.addEnd(key, x)
 		l.drop(key.path)
 	}
 	for _, x := range l.ends { // its places went with the member

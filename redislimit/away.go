@@ -19,19 +19,13 @@ type away struct {
 
 	ctx  context.Context // ends when the store is back
 	stop context.CancelFunc
-	used map[*path]*shared // what was admitted, less what came back
-}
-
-// shared is what calls of the share cost and spent.
-type shared struct {
-	cost  limit.Cost
-	spend limit.Spend
+	used map[*path]*end // what was admitted, below zero, and what came back
 }
 
 // goAway begins a local share. c is the call that was not answered; those who wait
 // for it are sent on. It is called with the lock held.
 func (l *Limiter) goAway(err error, c *call) {
-	a := &away{l: l, since: l.since, members: l.members, used: map[*path]*shared{}, opened: map[string]bool{}}
+	a := &away{l: l, since: l.since, members: l.members, used: map[*path]*end{}, opened: map[string]bool{}}
 	a.ctx, a.stop = context.WithCancel(l.ctx)
 	l.away, l.err = a, err
 	if l.o.Away != Closed {
@@ -204,12 +198,11 @@ func (a *away) spent(p *path, c limit.Cost, spend limit.Spend) {
 	}
 	x := a.used[p]
 	if x == nil {
-		x = &shared{}
+		x = &end{}
 		a.used[p] = x
 		p.refs++
 	}
-	x.cost = cost(x.cost, cost(limit.Cost{}, c))
-	x.spend = less(x.spend, less(limit.Spend{}, spend))
+	x.add(end{refund: cost(limit.Cost{}, c), unspent: less(limit.Spend{}, spend)})
 }
 
 func (a *away) end() { a.stop() }
@@ -325,12 +318,11 @@ func (l *Limiter) comeBack(gap bool) {
 	}
 	l.away = nil
 	for p, x := range a.used {
-		back := end{refund: cost(limit.Cost{}, x.cost), unspent: less(limit.Spend{}, x.spend)}
 		if gap {
-			back.refund = limit.Cost{}
+			x.refund = limit.Cost{}
 		}
-		if back != (end{}) {
-			l.addEnd(endKey{path: p, epoch: l.epoch}, back)
+		if *x != (end{}) {
+			l.addEnd(endKey{path: p, epoch: l.epoch}, *x)
 		}
 		l.drop(p)
 	}

@@ -17,7 +17,7 @@ type call struct {
 	asks     []*waiter // nil: gone meanwhile
 	ids      []asked1
 	ends     []endKey
-	ended    []*end
+	ended    []end
 	cancels  []cancel
 	controls []*control
 	scopes   []*scope

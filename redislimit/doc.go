@@ -62,6 +62,9 @@
 //
 // # The store
 //
+// The state has the number of its layout. A version that reads another one leaves it as
+// it is, and says so by a [LayoutError].
+//
 // Redis 6.2 or later, or Valkey, with or without a cluster. All keys of a budget
 // begin with "tripmeter:{Name}:" and lie in one slot; they are made in the script,
 // so a server that insists on declared keys cannot be used. The eviction policy
@@ -72,8 +75,11 @@
 // Numbers in Lua are exact up to 2^53. A level is kept as whole units, at most
 // 2^52 up or down, and a remainder in grains. A unit has as many grains as the
 // window has microseconds, below 2^45. A product of two of these is split into pieces of seven
-// bits, each of which stays below 2^53. Sums over all time are kept modulo 2^52.
-// Callers in the line may ask for 2^52 units together. Tags of the fair line are fractions;
+// bits, each of which stays below 2^53. Sums over all time are kept modulo 2^52. So a
+// reading is carried forward rightly while less than 2^51 units are charged or come back.
+// What ends come to travels in pieces of 2^50 units, however much it is. Spans are at most
+// 2^52 microseconds, 142 years; a longer one counts as that.
+// Callers in the line may ask for 2^51 units together. Tags of the fair line are fractions;
 // they decide the order of callers and no credit. Sums of allowances end at 2^52, and a
 // larger allowance counts as that.
 package redislimit

@@ -53,6 +53,27 @@ func (e *AwayError) Unwrap() []error {
 	return errs
 }
 
+// A LayoutError says that the store keeps the budget in the layout of another version of
+// this package, or of another program. Nothing was read or changed there. [New] returns
+// it in a [*StoreError]. A process that finds it later has its local share, and calls get
+// it in an [*AwayError].
+//
+// Two versions would read each other's numbers wrong, so they never share a budget. With
+// another [Options.Name] each version has a budget of its own: both together may then send
+// twice as much, until the processes of one have ended.
+type LayoutError struct {
+	Budget string // Options.Name
+	Found  int64  // the layout in the store; 0 before layouts had numbers
+	Want   int64  // the layout of this version
+}
+
+// Error says what to do.
+func (e *LayoutError) Error() string {
+	return fmt.Sprintf("the store keeps the budget %q in layout %d, and this version reads layout %d: "+
+		"use one version in all processes; or end the others and delete the keys %q, which forgets what is owed; or set another Options.Name",
+		e.Budget, e.Found, e.Want, prefix+e.Budget+"}:*")
+}
+
 // A StoreError is why the store cannot serve a budget at all, such as a server
 // that refuses TIME in a script.
 type StoreError struct {

@@ -71,7 +71,9 @@ func (d direct) kept(t testing.TB, budget string) map[string]kept {
 		t.Fatal(err)
 	}
 	all := map[string]kept{}
-	for _, l := range tree(&reader{b: s}).([]any)[13].([]any) {
+	r := &reader{b: s}
+	r.num() // the layout
+	for _, l := range tree(r).([]any)[13].([]any) {
 		l := l.([]any)
 		num := func(i int) int64 { return l[i-1].(int64) }
 		all[l[0].(string)] = kept{num(3), num(4), num(5), num(7), num(8), num(9)}

@@ -46,10 +46,14 @@ func (l *Limiter) gatherEnds(c *call) {
 		if len(c.ends) == mostEnds {
 			return
 		}
-		delete(l.ends, key)
 		c.path(key.path)
 		c.ends = append(c.ends, key)
-		c.ended = append(c.ended, x)
+		c.ended = append(c.ended, x.piece())
+		if *x == (end{}) {
+			delete(l.ends, key)
+		} else {
+			key.path.refs++ // the rest stays, for the next call
+		}
 	}
 }
 
@@ -186,7 +190,7 @@ func (c *call) encodeEnds() {
 		w.num(key.taken)
 		w.num(x.places)
 		w.cost(x.refund)
-		w.spend(limit.Spend{Tokens: within(x.unspent.Tokens), Money: within(x.unspent.Money)})
+		w.spend(x.unspent)
 	}
 	w.num(int64(len(c.cancels)))
 	for _, x := range c.cancels {

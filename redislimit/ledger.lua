@@ -6,12 +6,19 @@
 -- Numbers in Lua are doubles, exact up to 2^53. A level is therefore two of them:
 -- whole units, and a remainder in grains, W grains to a unit, W in microseconds.
 --   0 <= remainder < W < 2^45,  |units| <= 2^52,  N <= 10^12 < 2^40
--- A product that may pass 2^53 goes through muldiv, which splits it.
+-- A product that may pass 2^53 goes through muldiv, which splits it. What a call
+-- brings is bounded, so that no sum passes 2^53:
+--   a refund 2^50, so 2^51 in tokens      a cost 10^12 + 1, so twice that in tokens
+--   a span 2^52 us, and now is < 2^51     all who wait in a scope 2^51 units together
 --
 -- Constants are put in by script.go: Lua would look them up at every use. What most
 -- calls do not need is defined inside rest(), for a definition costs time as well.
 
-local P52, P53 = 4503599627370496, 9007199254740992
+local P45, P51, P52, P53 = 35184372088832, 2251799813685248, 4503599627370496, 9007199254740992
+-- The layout of what the keys hold stands before each scope, in its key. Any other
+-- change of the layout than new keys needs a new number, or two versions of this
+-- script would read each other's numbers wrong. Without a number it is 0.
+local LAYOUT = 1
 local MINUTE = 60000000
 local DAY = 86400000000
 local KEEP = 3600000 -- ms that a scope, or a process that is gone, is remembered
@@ -61,6 +68,15 @@ for k = 1, ns do
 end
 local raw = call('MGET', unpack(keys))
 
+local found = {}
+for k = 1, ns do
+  if raw[k + 1] then
+    local layout, s = unpack_(raw[k + 1])
+    if layout ~= LAYOUT then return pack({'layout', type(layout) == 'number' and layout or 0, LAYOUT}) end
+    found[k] = s
+  end
+end
+
 -- A call that was decided already gets the same answer again, and does nothing.
 local p = raw[1]
 if p then
@@ -76,8 +92,10 @@ end
 
 ---------------------------------------------------------------- arithmetic
 
--- floor(a*b/m) and the remainder, for whole a, b < 2^53 and m < 2^45. Seven bits
--- of a at a time: r*128 + limb*b < 255*m < 2^53. A quotient above 2^53 is inexact.
+-- floor(a*b/m) and the remainder, for whole a, b < 2^53 and m <= 2^52. Seven bits
+-- of a at a time: r*128 + limb*b < 255*m < 2^53, for m < 2^45. Above that, one bit at
+-- a time: r*2 < 2^53, and once it is below m, r + b < 2^53. A quotient above 2^53 is
+-- inexact; its callers stop at 2^52 or at a burst.
 local function muldiv(a, b, m)
   local x = a * b
   if x < P53 then
@@ -87,6 +105,19 @@ local function muldiv(a, b, m)
   local bq = floor(b / m)
   b = b - bq * m
   local q, r, d = 0, 0, 562949953421312 -- 2^49
+  if m >= P45 then
+    d = P52
+    for _ = 1, 53 do
+      q, r = q * 2, r * 2
+      if r >= m then q, r = q + 1, r - m end
+      if floor(a / d) % 2 == 1 then
+        r = r + b
+        if r >= m then q, r = q + 1, r - m end
+      end
+      d = d / 2
+    end
+    return q + a * bq, r
+  end
   for _ = 1, 8 do
     local y = r * 128 + floor(a / d) % 128 * b
     r = y % m
@@ -135,7 +166,8 @@ local function amount(c, unit)
   return c[unit + 1]
 end
 
-local function fold(sum, c, sign) -- sums over all time, modulo 2^52
+-- Sums over all time, modulo 2^52; c is at most 2^52 either way.
+local function fold(sum, c, sign)
   for k = 1, 3 do sum[k] = (sum[k] + sign * c[k]) % P52 end
 end
 
@@ -501,7 +533,7 @@ local function more()
 
   local function age(l, need, past, cur, n)
     if past == 0 then return 0 end
-    local q = muldiv(n - cur - need, l[W], min(past, 17592186044416))
+    local q = muldiv(n - cur - need, l[W], past)
     return l[W] - min(l[W], q)
   end
 
@@ -1187,8 +1219,7 @@ local function cool(l)
   end
 end
 
-local function open(name, raw)
-  local s = raw and unpack_(raw) or false
+local function open(name, s)
   if s then
     for _, l in ipairs(s[LIMITS]) do advance(l) end
     paying = paying or s[SPENDS] ~= ''
@@ -1205,7 +1236,12 @@ end
 
 local function get(name)
   local s = scopes[name]
-  if s == nil then s = open(name, call('GET', pre .. 's:' .. name)) end
+  if s == nil then
+    local packed = call('GET', pre .. 's:' .. name)
+    local _, kept = nil, false
+    if packed then _, kept = unpack_(packed) end
+    s = open(name, kept)
+  end
   return s
 end
 
@@ -1676,7 +1712,7 @@ rest = function()
         local crowd = nil
         for _, s2 in ipairs(path.s) do
           local sum = s2[WAIT][1] + s2[WAIT][2] + s2[WAIT][3] + likely[1] + likely[2] + likely[3]
-          if sum > P52 or mode == 1 and s2[MAXQ] > 0 and s2[WAITN] >= s2[MAXQ] then crowd = s2 end
+          if sum > P51 or mode == 1 and s2[MAXQ] > 0 and s2[WAITN] >= s2[MAXQ] then crowd = s2 end
         end
         if crowd then
           refuse(5, path, cost, nil, crowd, turn)
@@ -1935,7 +1971,7 @@ end
 
 ---------------------------------------------------------------- the root
 
-local fresh = not raw[2]
+local fresh = not found[1]
 if fresh then
   if hello == 0 then return pack({'unknown'}) end
   root = settings().create('')
@@ -1943,7 +1979,7 @@ if fresh then
     0, now, 0, 0, now, now + ttl, 0, '', 0, 0, -1
   call('DEL', pre .. 'm') -- their places went with the state: each tells them anew
 else
-  root = unpack_(raw[2])
+  root = found[1]
   scopes[''] = root
   if hello == 0 and p[5] ~= root[GEN] then return pack({'unknown'}) end -- a member of what was lost
   -- After a failover another machine's clock may be behind: the budget's own time
@@ -1978,7 +2014,7 @@ root[LAST] = now
 touch(root)
 
 for k = 2, ns do
-  if scopes[names[k]] == nil then open(names[k], raw[k + 1]) end
+  if scopes[names[k]] == nil then open(names[k], found[k] or false) end
 end
 if next(defs) then
   local back = pos
@@ -2164,9 +2200,10 @@ for _ = 1, changes do
       if l[MORE] then
         margin = more().margin(l)
         late = more().late(l, remaining, at,
-          amount(s[DEBIT], unit) - amount(s[REFUND], unit), amount(d, unit) - amount(f, unit))
+          (amount(s[DEBIT], unit) - amount(s[REFUND], unit)) % P52, (amount(d, unit) - amount(f, unit)) % P52)
       end
-      local u, r = earn(remaining - margin - charged + returned, 0, l[N], now - at, l[W])
+      -- Both sums are within 2^52 either way: with what is left they may pass it.
+      local u, r = earn(max(-P52, min(remaining - margin - charged, P52)) + returned, 0, l[N], now - at, l[W])
       if late and u < remaining - margin then u, r = remaining - margin, 0 end
       fell = C.lower(l, u, r)
       if fell then
@@ -2508,7 +2545,7 @@ for _, s in ipairs(order) do
       s[GATE] = pack(s[GATE])
     end
   end
-  call('SET', pre .. 's:' .. s[SNAME], pack(s), 'PX', floor(min(ms, P52 / 1000)))
+  call('SET', pre .. 's:' .. s[SNAME], pack(LAYOUT, s), 'PX', floor(min(ms, P52 / 1000)))
 end
 
 out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0

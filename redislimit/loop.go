@@ -3,6 +3,7 @@ package redislimit
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -23,8 +24,24 @@ func (l *Limiter) send(c *call, to chan<- answer) {
 	go func() {
 		defer cancel()
 		s, err := l.o.Runner.Run(ctx, ledger, l.keys, args[:])
+		if err == nil && strings.HasPrefix(s, layoutReply) {
+			s, err = "", l.otherLayout(s)
+		}
 		to <- answer{s, err}
 	}()
+}
+
+// layoutReply begins the answer of a script that found the layout of another version.
+const layoutReply = "\x93\xa6layout"
+
+// otherLayout is the error for that answer. As long as the store gives it, it is away.
+func (l *Limiter) otherLayout(s string) error {
+	r := &reader{b: s[len(layoutReply):]}
+	e := &LayoutError{Budget: l.o.Name, Found: r.num(), Want: r.num()}
+	if r.err != nil {
+		return r.err
+	}
+	return e
 }
 
 const (

@@ -38,7 +38,7 @@ func moreOf(l limit.Limit, store int64) string {
 	}
 	edge := int64(0)
 	if window := int64(l.Rate.Window / time.Microsecond); window > 0 && (!law.FirstCall || law.Edge != 0) {
-		edge = micros(law.Edge) % window
+		edge = micros(law.Edge%l.Rate.Window) % window
 		if edge <= 0 { // the script takes 0 for none
 			edge += window
 		}

@@ -14,7 +14,8 @@ import (
 type Options struct {
 	// Name is the budget. Processes that give the same name to the same server
 	// share it. All of its keys begin with "tripmeter:{Name}:", so a cluster keeps
-	// a budget in one slot, and different budgets in different ones.
+	// a budget in one slot, and different budgets in different ones. Versions that
+	// keep the state in different layouts cannot share it: see [LayoutError].
 	Name string
 
 	// Runner is the client of the program, through package goredis or rueidis.

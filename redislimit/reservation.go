@@ -84,6 +84,41 @@ type end struct {
 	unspent limit.Spend // less than was reserved of the allowances
 }
 
+// Sums stop at mostSum either way. No level and no allowance reaches so far, so what is
+// beyond changes none.
+const mostSum = 1 << 61
+
+// A call carries at most mostRefund of each sum, so that the script's own sums stay
+// below 2^53. What is more goes with the next call.
+const mostRefund = 1 << 50
+
+func sum(a, b int64) int64 { return max(-mostSum, min(a+b, mostSum)) }
+
+// add notes more that came back.
+func (x *end) add(more end) {
+	x.places += more.places
+	c, d := &x.refund, more.refund
+	c.Requests, c.Input, c.Output = sum(c.Requests, d.Requests), sum(c.Input, d.Input), sum(c.Output, d.Output)
+	p, q := &x.unspent, more.unspent
+	p.Tokens, p.Money = sum(p.Tokens, q.Tokens), sum(p.Money, q.Money)
+}
+
+// piece takes out of x what one call may carry. Pieces of one sum have one sign, and
+// those of two sums are taken alike. So where a level stops at its burst or its floor,
+// it stops as for all of x.
+func (x *end) piece() end {
+	part := func(n *int64) int64 {
+		p := max(-mostRefund, min(*n, mostRefund))
+		*n -= p
+		return p
+	}
+	p := end{places: x.places}
+	p.refund = limit.Cost{Requests: part(&x.refund.Requests), Input: part(&x.refund.Input), Output: part(&x.refund.Output)}
+	p.unspent = limit.Spend{Tokens: part(&x.unspent.Tokens), Money: part(&x.unspent.Money)}
+	x.places = 0
+	return p
+}
+
 type endKey struct {
 	path  *path
 	epoch int64
@@ -138,9 +173,7 @@ func (l *Limiter) addEnd(key endKey, more end) {
 		l.ends[key] = x
 		key.path.refs++
 	}
-	x.places += more.places
-	x.refund = cost(x.refund, cost(limit.Cost{}, more.refund))
-	x.unspent = less(x.unspent, less(limit.Spend{}, more.unspent))
+	x.add(more)
 	switch {
 	case l.waiting > 0 || len(l.line) > 0 || len(l.pending) > 0:
 		if !l.urgent {

@@ -161,4 +161,15 @@ func (l *Limiter) drop(p *path) {
 	}
 }
 
-func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+// mostSpan is the longest span that reaches the script, in microseconds, some 142 years.
+// With the store's instant it stays below 2^53.
+const mostSpan = 1 << 52
+
+// micros is d in whole microseconds, rounded up, and at most mostSpan.
+func micros(d time.Duration) int64 {
+	us := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		us++
+	}
+	return min(us, mostSpan)
+}

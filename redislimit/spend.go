@@ -22,9 +22,6 @@ func boundedSpend(p limit.Spend) limit.Spend {
 	return limit.Spend{Tokens: max(0, min(p.Tokens, mostSpent+1)), Money: max(0, min(p.Money, mostSpent+1))}
 }
 
-// within keeps the sum of what many calls spent exact in the script.
-func within(n int64) int64 { return max(-mostSpent, min(n, mostSpent)) }
-
 func less(p, q limit.Spend) limit.Spend {
 	return limit.Spend{Tokens: p.Tokens - q.Tokens, Money: p.Money - q.Money}
 }

@@ -241,6 +241,62 @@ func TestKeysOfAnotherProgramAreAnErrorAndNoHang(t *testing.T) {
 	}
 }
 
+// A state in another layout, of a version before or after this one, is not read and not
+// changed, and the error says what to do. Where it comes while a process runs, that has
+// its local share until the state is gone.
+func TestAnotherLayoutIsAnError(t *testing.T) {
+	t.Parallel()
+	for found, change := range map[int64]func(state string) string{
+		0:  func(state string) string { return state[1:] }, // before layouts had numbers
+		99: func(state string) string { return "\x63" + state[1:] },
+	} {
+		t.Run(fmt.Sprint(found), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			runner := viaRueidis(t, server.Addr)
+			o := redislimit.Options{Name: t.Name(), Runner: runner, Timeout: brisk, Limits: tokenLimit(limit.PerSecond(1000), 100, false),
+				Open: func(string) (limit.ScopeOptions, []limit.Limit) {
+					return limit.ScopeOptions{}, tokenLimit(limit.PerSecond(1000), 100, false)
+				}}
+			l := open(t, o)
+			for _, scope := range []string{"", "model"} {
+				t.Run("scope "+scope, func(t *testing.T) { theLayout(t, server, l, o, scope, found, change) })
+			}
+		})
+	}
+}
+
+func theLayout(t *testing.T, server *redistest.Server, l *redislimit.Limiter, o redislimit.Options, scope string, found int64, change func(string) string) {
+	a := limit.Ask{Cost: tokens(10), Tenant: "model"}
+	take(t, l, a).Return()
+	l.Snapshot()
+	key := "tripmeter:{" + o.Name + "}:s:" + scope
+	other := change(server.Must(t, "GET", key))
+	server.Must(t, "SET", key, other)
+	var e *redislimit.LayoutError
+	if scope == "" {
+		if l, err := redislimit.New(o); !errors.As(err, &e) || e.Found != found || e.Want == found || e.Budget != o.Name {
+			t.Errorf("a process that begins: %v", err)
+			if err == nil {
+				l.Close()
+			}
+		}
+	}
+	_, err := l.TryAdmit(a)
+	if !errors.Is(err, redislimit.ErrAway) || !errors.As(err, &e) || e.Found != found {
+		t.Errorf("a process that runs: %v", err)
+	}
+	if now := server.Must(t, "GET", key); now != other {
+		t.Error("the state was changed")
+	}
+	server.Must(t, "DEL", key)
+	eventually(t, 3*time.Second, "it goes on", func() bool {
+		r, err := l.TryAdmit(a)
+		r.Return()
+		return err == nil && !l.State().Away
+	})
+}
+
 // Report: otovo/redis-rate-limiters#11
 func TestAServerThatRefusesTheScriptIsNamedAtTheStart(t *testing.T) {
 	t.Parallel()
