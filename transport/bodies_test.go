@@ -2,20 +2,29 @@ package transport_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/transport"
@@ -139,7 +148,14 @@ func TestABodyThatFailsIsSentOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	defer server.Close()
 	own := errors.New("the disk is gone")
-	for _, want := range []error{own, io.ErrUnexpectedEOF, io.ErrClosedPipe} {
+	for _, want := range []error{
+		own, io.ErrUnexpectedEOF, io.ErrClosedPipe,
+		// Those of a body that is itself an answer of another server look like failures of
+		// our own connection.
+		errReset, errDial, syscall.EPIPE, net.ErrClosed, os.ErrDeadlineExceeded, context.Canceled, context.DeadlineExceeded,
+		http.ErrBodyReadAfterClose, io.ErrNoProgress, fmt.Errorf("cut: %w", io.EOF), &net.DNSError{Err: "no such host", IsNotFound: true},
+		errors.New("http: server closed idle connection"), errors.New("http2: client connection lost"), errors.New("EOF"),
+	} {
 		for _, contentType := range []string{"application/octet-stream", "application/json"} {
 			var opened atomic.Int32
 			get := func() (io.ReadCloser, error) {
@@ -174,6 +190,11 @@ func TestWhatNetHTTPRefusesIsReturned(t *testing.T) {
 		"scheme":       func(r *http.Request) { r.URL.Scheme = "gopher" },
 		"method":       func(r *http.Request) { r.Method = "PO ST" },
 		"no host":      func(r *http.Request) { r.URL.Host = "" },
+		"nil header":   func(r *http.Request) { r.Header = nil },
+		"no scheme":    func(r *http.Request) { r.URL.Scheme = "" },
+		"a zero byte":  func(r *http.Request) { r.Header["X"] = []string{"a\x00b"} },
+		"empty name":   func(r *http.Request) { r.Header[""] = []string{"c"} },
+		"trailer name": func(r *http.Request) { r.Trailer = http.Header{"a b": {"1"}} },
 	} {
 		b := &books{}
 		rt := gate(t, transport.Options{Limits: slow(100, 100_000), Trace: b.trace()})
@@ -188,6 +209,101 @@ func TestWhatNetHTTPRefusesIsReturned(t *testing.T) {
 		}
 		b.closed(t, rt)
 	}
+}
+
+// A proxy in the environment that is no address is found before anything is sent.
+func TestAProxyThatIsNoAddress(t *testing.T) {
+	b := &books{}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.Proxy = func(*http.Request) (*url.URL, error) { // as golang.org/x/net/http/httpproxy words it
+		return nil, errors.New(`invalid proxy address ":::bad": parse ":::bad": missing protocol scheme`)
+	}
+	rt := gate(t, transport.Options{Base: base, Limits: slow(100, 100_000), Trace: b.trace()})
+	_, _, err := finish(rt.RoundTrip(ask(t, t.Context(), chat)))
+	if err == nil || b.answered != 1 || b.total != (limit.Cost{}) {
+		t.Errorf("%d attempts, %v was kept: %v", b.answered, b.total, err)
+	}
+	b.closed(t, rt)
+}
+
+// A body is priced by its text whatever its type and its coding say, in one line of the
+// field or in several.
+func TestABodyIsPricedByItsText(t *testing.T) {
+	text := fmt.Sprintf(`{"model":"gpt-4o","max_tokens":1000,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("Tell me about token buckets. ", 400))
+	plain, err := priced(t, transport.Options{}, call(t, "POST", "/v1/chat/completions", "application/json", text))
+	if err != nil || plain.Output != 1000 {
+		t.Fatal(plain, err)
+	}
+	gz := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
+	zl := func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }
+	br := func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) }
+	zs := func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z }
+	half := len(text) / 2
+	for _, c := range []struct {
+		typed, coding, bytes string // "|" parts the lines of coding
+		memory               bool   // only if it is in memory: a stream may be an upload
+	}{
+		{"application/json", "gzip, br", pack(text, gz, br), false},
+		{"application/json", "gzip|br", pack(text, gz, br), false},
+		{"application/json", "identity|gzip", pack(text, gz), false},
+		{"application/json", "deflate|identity|gzip", pack(text, zl, gz), false},
+		{"application/json", " GZIP ,", pack(text, gz), false},
+		{"application/json", "gzip", pack(text[:half], gz) + pack(text[half:], gz), false},
+		{"application/json", "zstd", pack(text[:half], zs) + pack(text[half:], zs), false},
+		{"application/json", "zstd", "\x50\x2a\x4d\x18\x04\x00\x00\x00abcd" + pack(text, zs), false},
+		{"application/json", "utf-8", text, false},
+		{"application/json", "none", text, false},
+		{"application/json", "binary", text, false},
+		{"application/json", "gzip", text, false},
+		{"application/json", "br", text, false},
+		{"application/json", "zstd", text, false},
+		{"application/json", "", "\xef\xbb\xbf" + text, false},
+		{"application/json", "", "\r\n\t " + text + "\n\n", false},
+		{"Application/JSON; charset=UTF-8", "", text, false},
+		{"", "", text, false},
+		{"text/plain", "", text, false},
+		{"application/x-json", "", text, false},
+		{"application/x-www-form-urlencoded", "", text, false},
+		{"application/x-www-form-urlencoded", "gzip", pack(text, gz), false},
+		{"*/*", "", text, false},
+		{"application/javascript", "", text, false},
+		{"application/x-amz-json-1.1", "", text, false},
+		{"application/octet-stream", "", text, true},
+		{"application/octet-stream", "gzip", pack(text, gz), true},
+		{"application/jsonlines", "", text, true},
+		{"binary/octet-stream", "", " \n" + text, true},
+	} {
+		for _, how := range []string{"memory", "stream", "stream of known length"} {
+			if c.memory && how != "memory" {
+				continue
+			}
+			req := call(t, "POST", "/v1/chat/completions", c.typed, c.bytes)
+			if c.coding != "" {
+				req.Header["Content-Encoding"] = strings.Split(c.coding, "|")
+			}
+			if how != "memory" {
+				req.Body, req.GetBody = io.NopCloser(hidden(c.bytes)), nil
+			}
+			if how == "stream" {
+				req.ContentLength = -1
+			}
+			if cost, err := priced(t, transport.Options{}, req); err != nil || cost != plain {
+				t.Errorf("%s, %q, %s: %v, %v; want %v", c.typed, c.coding, how, cost, err, plain)
+			}
+		}
+	}
+}
+
+// pack packs text with one writer after the other.
+func pack(text string, writers ...func(io.Writer) io.WriteCloser) string {
+	for _, w := range writers {
+		var b bytes.Buffer
+		z := w(&b)
+		io.WriteString(z, text)
+		z.Close()
+		text = b.String()
+	}
+	return text
 }
 
 // produced is a body of n bytes that are made as they are read.

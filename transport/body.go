@@ -27,7 +27,7 @@ func (c *call) answer(resp *http.Response) *http.Response {
 	} else {
 		c.step(metered)
 	}
-	c.contentType, c.contentEncoding = field(resp.Header, "Content-Type"), field(resp.Header, "Content-Encoding")
+	c.contentType, c.contentEncoding = field(resp.Header, "Content-Type"), codingOf(resp.Header)
 	if usage.FromHeader(resp.Header).Known() {
 		c.usage = resp.Header.Clone()
 	}

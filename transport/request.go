@@ -27,7 +27,6 @@ type prompt struct {
 	head   []byte
 	coding string // of its bytes; "" is plain
 	typed  string // Content-Type
-	opaque bool   // no type says what it is, and it may be in memory
 }
 
 // text is the body as plain text, nil if it was not read.
@@ -76,25 +75,31 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 	if size == 0 { // net/http: a body with length 0 is of unknown length
 		size = -1
 	}
-	contentType, coding := field(req.Header, "Content-Type"), field(req.Header, "Content-Encoding")
+	contentType, coding := field(req.Header, "Content-Type"), codingOf(req.Header)
 	p.typed = contentType
 	isPacked := !packed.Plain(coding)
 	o := estimate.Options{Path: req.URL.Path, Counter: counter}
-	readable := estimate.Readable(contentType) && (!isPacked || packed.Known(coding))
 	var again func() (io.ReadCloser, error)
-	if readable && req.GetBody != nil {
+	if req.GetBody != nil {
 		again = copies(req.Body)
 	}
-	p.opaque = !readable && !isPacked && req.GetBody != nil && size <= estimate.MaxBody && p.media() == "application/octet-stream"
+	readable := estimate.Readable(contentType)
 	switch {
-	case again != nil && size <= estimate.MaxBody:
+	case readable || size > estimate.MaxBody:
+	case again == nil:
+		readable = readAnyway(p.media())
+	case p.holdsObject(coding):
+		readable, contentType, p.typed = true, typeJSON, typeJSON
+	}
+	switch {
+	case readable && again != nil && size <= estimate.MaxBody:
 		if p.read = true; isPacked {
 			p.coding = coding
 			p.Request = ofPacked(coding, inMemory(req.Body), contentType, o)
 			return p, nil
 		}
 		fallthrough
-	case again != nil, !readable, size > most, waits(req):
+	case !readable, again != nil, size > most, waits(req):
 		if isPacked {
 			p.Request = estimate.Unread(contentType, unpackedSize(size))
 		} else {
@@ -103,6 +108,52 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 		return p, nil
 	}
 	return p.lookAhead(req, size, most, coding, o)
+}
+
+const (
+	typeJSON = "application/json"
+	typeForm = "application/x-www-form-urlencoded"
+)
+
+// readAnyway reports whether a body of that type is read ahead although its type is not
+// JSON's. Servers such as Ollama and llama.cpp look at no type, and curl names a form.
+// Uploads have none of these types.
+func readAnyway(media string) bool {
+	switch media {
+	case typeForm, "*/*", "application/javascript", "application/x-amz-json-1.0", "application/x-amz-json-1.1":
+		return true
+	}
+	return false
+}
+
+// holdsObject reports whether a body in memory is one JSON object, whatever its type
+// says.
+func (p *prompt) holdsObject(coding string) bool {
+	if strings.HasPrefix(p.media(), "multipart/") {
+		return false
+	}
+	if packed.Plain(coding) {
+		body, _ := copies(p.body)()
+		first := make([]byte, 16)
+		n, _ := io.ReadFull(body, first)
+		if text := bytes.TrimLeft(first[:n], " \t\r\n"); len(text) > 0 && text[0] != '{' {
+			return false // most uploads
+		}
+	}
+	text := inMemory(p.body)
+	if !packed.Plain(coding) {
+		text, _ = unpack(coding, text)
+	}
+	return isObject(text)
+}
+
+// codingOf is the Content-Encoding, of all lines of the field: they are one list
+// (RFC 9110, section 5.3).
+func codingOf(h http.Header) string {
+	if lines := h["Content-Encoding"]; len(lines) > 1 {
+		return strings.Join(lines, ",")
+	}
+	return field(h, "Content-Encoding")
 }
 
 // lookAhead reads the first bytes of the body, which it keeps for the wire, and
@@ -190,13 +241,6 @@ func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64
 	}
 	if e.Items != "" && p.read {
 		return r, max(1, elements(p.text(), e.Items))
-	}
-	if e.Does == profile.Unlisted && p.opaque { // some clients name no better type for JSON
-		if again := copies(p.body); again != nil {
-			if text := inMemory(p.body); isObject(text) {
-				p.Request, p.typed, p.read, p.head = estimate.Inspect(text, estimate.Options{}), "application/json", true, text
-			}
-		}
 	}
 	if e.Does == profile.Unlisted && !p.prompts() {
 		p.Request = estimate.Request{Kind: "count", Choices: 1, Size: r.Size}

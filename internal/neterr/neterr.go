@@ -66,6 +66,8 @@ var neverSent = []string{
 	"http: nil Request.URL",
 	"http: nil Request.Header",
 	"http: Request.RequestURI can't be set",
+	"invalid proxy address", // of the environment (golang.org/x/net/http/httpproxy)
+	"refusing to use HTTP_PROXY value in CGI environment",
 }
 
 // malformed are the errors by which net/http refuses a request when it writes it.

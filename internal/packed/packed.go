@@ -102,7 +102,8 @@ func Plain(contentEncoding string) bool {
 	return ok && len(list) == 0
 }
 
-// Known reports whether [Unpack] can read bodies with this Content-Encoding.
+// Known reports whether [Unpack] can read bodies with this Content-Encoding, packed or
+// not. Of other bodies it reads those that are plain in spite of the field.
 func Known(contentEncoding string) bool {
 	_, ok := codings(contentEncoding)
 	return ok
@@ -113,11 +114,15 @@ func Known(contentEncoding string) bool {
 // an unknown coding, or where a limit ended the work.
 //
 // A body that does not begin as its coding does is taken for plain: a proxy
-// unpacked it and left the field.
+// unpacked it and left the field. So is one of an unknown coding that begins as JSON or
+// as an event: some clients write "utf-8" there.
 func Unpack(contentEncoding string, body []byte, l Limits, use func([]byte)) (whole bool) {
 	list, ok := codings(contentEncoding)
 	if !ok {
-		return false
+		if looksPlain(body) {
+			use(body)
+		}
+		return looksPlain(body)
 	}
 	if l.Out <= 0 {
 		l.Out = defaultOut

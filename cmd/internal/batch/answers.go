@@ -63,14 +63,15 @@ func open(name string, stdout io.Writer, done *ids, retryFailed bool, claimed *c
 		f, err := os.OpenFile(name, os.O_WRONLY, 0) // holds nothing to go on from
 		return &answers{name: name, w: f}, was, err
 	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target // rewrite puts a new file in the place of the file, not of the link
+	}
+	f, noLocks, err := openLocked(name)
+	if f == nil {
 		return nil, was, err
 	}
+	was.noLocks = noLocks
 	a := &answers{name: name, w: f, f: f}
-	if err = lock(f); errors.Is(err, errNoLocks) {
-		was.noLocks, err = true, nil
-	}
 	if err == nil {
 		r := resumption{a: a, was: &was, done: done, retryFailed: retryFailed, claimed: claimed, both: map[string]bool{}}
 		if err = r.read(); err == nil && r.outdated() {
@@ -82,6 +83,41 @@ func open(name string, stdout io.Writer, done *ids, retryFailed bool, claimed *c
 		return nil, was, fmt.Errorf("%s: %w", name, err)
 	}
 	return a, was, nil
+}
+
+// openLocked opens a file for appending and takes it for this process. The process that
+// had it may have put a new file in its place between the two: then that one is opened.
+// With an error of the lock the file is returned too.
+func openLocked(name string) (f *os.File, noLocks bool, err error) {
+	for {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			return nil, false, err
+		}
+		if err = lock(f); errors.Is(err, errNoLocks) {
+			return f, true, nil
+		}
+		if err != nil {
+			return f, false, err
+		}
+		ours, err := f.Stat()
+		if err != nil {
+			return f, false, err
+		}
+		if there, err := os.Stat(name); err == nil && os.SameFile(there, ours) {
+			syncDir(name)
+			return f, false, nil
+		}
+		f.Close()
+	}
+}
+
+// syncDir brings the entry of a file in its directory to the disk, where the system can.
+func syncDir(name string) {
+	if d, err := os.Open(filepath.Dir(name)); err == nil {
+		d.Sync()
+		d.Close()
+	}
 }
 
 // The ids of lines begin with one of these, and the request ids of package
@@ -113,6 +149,7 @@ type resumption struct {
 	claimed     *claims         // nil: there are no other workers
 	both        map[string]bool // keys of lines that another worker has too
 	unnoted     []noted         // lines that claimed does not know yet
+	damaged     bool            // there are zeros before or between lines
 }
 
 // foreign is the error for a file with a line that is no answer.
@@ -121,30 +158,35 @@ func foreign(line int) error {
 }
 
 // read reads the lines of the file and cuts off what a crash or a power cut
-// has left behind the last whole one.
+// has left behind the last whole one. A power cut leaves zeros, also before lines that
+// reached the disk: those are taken out.
 func (r *resumption) read() error {
 	in := batchfile.NewLines(r.a.f)
 	tail, tailLine := int64(-1), 0 // where what is no line begins
-	var torn []byte
+	cut := false                   // what is there may be cut off
 	for n, last := 1, false; !last; n++ {
 		start := in.At()
-		line, long, err := in.Next()
+		raw, long, err := in.Next()
 		if err != nil && err != io.EOF {
 			return err
 		}
 		last = err == io.EOF
-		line = bytes.Trim(line, "\x00")
+		line := bytes.Trim(raw, "\x00")
 		h, ok := batchfile.ParseHead(line, long)
 		switch {
 		case len(bytes.TrimSpace(line)) == 0 && in.At()-start <= 2:
 			// an empty line, or the end
+		case (!ok || long && last) && tail >= 0:
+			cut = cut && (ours(line) || bytes.IndexByte(raw, 0) >= 0)
+		case !ok && !last && r.was.lines > 0 && bytes.IndexByte(raw, 0) >= 0: // lines may follow
+			r.damaged = true
+			r.was.cut += in.At() - start
 		case !ok || long && last:
-			if tail < 0 {
-				tail, tailLine, torn = start, n, append(torn, line[:min(len(line), 64)]...)
-			}
+			tail, tailLine, cut = start, n, ours(line) || r.was.lines > 0 && bytes.IndexByte(raw, 0) >= 0
 		case tail >= 0:
 			return foreign(tailLine)
 		default:
+			r.damaged = r.damaged || len(line) < len(raw)
 			if err := r.take(h, line, last); err != nil {
 				return err
 			}
@@ -155,10 +197,10 @@ func (r *resumption) read() error {
 	}
 	r.was.twice = int64(len(r.both))
 	if tail >= 0 {
-		if !ours(torn) {
+		if !cut {
 			return foreign(tailLine)
 		}
-		r.was.cut = in.At() - tail
+		r.was.cut += in.At() - tail
 		if err := r.a.f.Truncate(tail); err != nil {
 			return err
 		}
@@ -232,7 +274,7 @@ func (r *resumption) adopt(least int) error {
 
 // outdated reports whether the file has lines that keeps takes out.
 func (r *resumption) outdated() bool {
-	return r.was.left > 0 || r.retryFailed && r.was.failed > 0 || r.was.twice > 0
+	return r.damaged || r.was.left > 0 || r.retryFailed && r.was.failed > 0 || r.was.twice > 0
 }
 
 func (r *resumption) keeps(h batchfile.Head) bool {
@@ -277,6 +319,7 @@ func (a *answers) rewrite(keep func(batchfile.Head) bool) error {
 		os.Remove(kept.Name())
 		return err
 	}
+	syncDir(a.name)
 	i, err := next.Stat()
 	if err != nil {
 		return err
@@ -300,11 +343,21 @@ func (a *answers) copyTo(kept *os.File, keep func(batchfile.Head) bool) error {
 			return err
 		}
 		last = err == io.EOF
-		if h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long); ok && keep(h) {
-			// Copied from the file, as of a long line only a part is here.
-			if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
+		h, ok := batchfile.ParseHead(bytes.Trim(line, "\x00"), long)
+		if !ok || !keep(h) {
+			continue
+		}
+		if !long && bytes.IndexByte(line, 0) >= 0 {
+			line = append(bytes.Trim(line, "\x00"), '\n')
+			if _, err := kept.Write(line); err != nil {
 				return err
 			}
+			continue
+		}
+		// Copied from the file, as of a long line only a part is here.
+		start += int64(len(line) - len(bytes.TrimLeft(line, "\x00")))
+		if _, err := io.Copy(kept, io.NewSectionReader(a.f, start, in.At()-start)); err != nil {
+			return err
 		}
 	}
 	i, err := a.f.Stat()

@@ -3,12 +3,14 @@ package batch
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,6 +170,7 @@ func TestFilesThatAreNotThere(t *testing.T) {
 // Only a beginning of a line of ours is removed from an output.
 func TestResumeForms(t *testing.T) {
 	whole := `{"id":"batch_req_1","custom_id":"a","response":{"status_code":200,"request_id":"","body":{}},"error":null}`
+	failed := strings.Replace(strings.Replace(whole, `"a"`, `"b"`, 1), "200", "400", 1)
 	for name, c := range map[string]struct {
 		text    string
 		skipped int64
@@ -193,6 +196,18 @@ func TestResumeForms(t *testing.T) {
 		"half a line and zeros": {text: whole + "\n" + whole[:60] + strings.Repeat("\x00", 4000), skipped: 1, lines: 2},
 		"zeros with newlines":   {text: whole + "\n\x00\x00\n\x00" + strings.Repeat("\x00", 100), skipped: 1, lines: 2},
 		"torn in the middle":    {text: whole[:60] + "\n" + whole + "\n", refused: true},
+		// Blocks reach the disk in any order: after a power cut zeros stand in the place of
+		// those that did not.
+		"zeros and the end of a line":   {text: whole + "\n" + strings.Repeat("\x00", 4096) + whole[60:] + "\n", skipped: 1, lines: 2},
+		"zeros and a part of a line":    {text: whole + "\n" + strings.Repeat("\x00", 4096) + whole[60:80], skipped: 1, lines: 2},
+		"zeros before a line":           {text: strings.Repeat("\x00", 512) + whole + "\n", skipped: 1, lines: 2},
+		"zeros between lines":           {text: failed + "\n" + strings.Repeat("\x00", 512) + whole[60:] + "\n" + whole + "\n", skipped: 2, lines: 2, failed: true},
+		"zeros in a line":               {text: failed + "\n" + whole[:60] + strings.Repeat("\x00", 512) + "\n" + whole + "\n", skipped: 2, lines: 2, failed: true},
+		"zeros behind a whole line":     {text: whole + strings.Repeat("\x00", 512), skipped: 1, lines: 2},
+		"two torn ends":                 {text: whole + "\n" + whole[:60] + "\n" + whole[:20], skipped: 1, lines: 2},
+		"zeros, then foreign":           {text: "\x00\x00dear diary\n", refused: true},
+		"foreign with zeros":            {text: "SQLite format 3\x00\x10\x00\n\x00\x00\n", refused: true},
+		"foreign behind zeros of a cut": {text: whole + "\n" + whole[:60] + "\x00\ndear diary\n", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, _ := answering(t, status(200, usage12))
@@ -217,6 +232,9 @@ func TestResumeForms(t *testing.T) {
 			}
 			if o.code != code || o.sum.Skipped != c.skipped || len(o.answers) != c.lines {
 				t.Fatalf("code %d, %v, %+v\n%s", o.code, o.order, o.sum, o.stderr)
+			}
+			if b, _ := os.ReadFile(out); bytes.IndexByte(b, 0) >= 0 {
+				t.Errorf("zeros are left: %q", b)
 			}
 		})
 	}
@@ -358,5 +376,79 @@ func TestBaseURL(t *testing.T) {
 		if code := Run([]string{"-in", in, "-base-url", bad}, keyEnv, nil, nil, io.Discard, io.Discard); code != ExitUsage {
 			t.Errorf("%s: code %d", bad, code)
 		}
+	}
+}
+
+// Runs that follow one another at once, each of which writes the file anew, lose no line:
+// whoever waits for the file gets the one that has taken its place.
+func TestTheFileThatIsLockedIsTheOneOfThatName(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.jsonl")
+	link := filepath.Join(t.TempDir(), "link.jsonl")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(name, link); err != nil {
+		link = name // no links on this system
+	}
+	const workers, each = 4, 12
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for k := 0; k < each; {
+				a, _, err := open([]string{name, link}[w%2], nil, newIDs(), true, nil)
+				if errors.Is(err, errInUse) {
+					runtime.Gosched()
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for status, id := range map[int]string{200: fmt.Sprint("good ", w, k), 500: fmt.Sprint("bad ", w, k)} {
+					a.write(batchfile.Answer{ID: realID, CustomID: &id, Response: &batchfile.Response{StatusCode: status, Body: []byte("{}")}})
+				}
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+				k++
+			}
+		})
+	}
+	all.Wait()
+	b, err := os.ReadFile(name)
+	if n := strings.Count(string(b), `"good `); err != nil || n != workers*each {
+		t.Errorf("%d lines of %d are left: %v", n, workers*each, err)
+	}
+	if i, err := os.Lstat(link); err != nil || link != name && i.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link became %v, %v", i.Mode(), err)
+	}
+}
+
+// A file that is written has no other use.
+func TestEachFileHasOneUse(t *testing.T) {
+	dir := t.TempDir()
+	in := write(t, lineFor("a"))
+	text, _ := os.ReadFile(in)
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(in, link); err != nil {
+		link = in
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, args := range [][]string{
+		{"-out", in}, {"-out", link}, {"-out", at("o"), "-errors", in}, {"-out", at("o"), "-summary", in}, {"-out", at("o"), "-record", in}, {"-out", at("o"), "-summary", link},
+		{"-out", at("o"), "-errors", at("./o")}, {"-out", at("o"), "-errors", dir + "/x/../o"}, {"-out", at("o"), "-summary", at("o")},
+		{"-out", at("o"), "-errors", at("e"), "-summary", at("e")}, {"-out", at("o"), "-record", at("o")}, {"-out", at("r.svg"), "-record", at("r.json")},
+		{"-out", at("o"), "-summary", at("s"), "-record", at("s")},
+	} {
+		var stderr bytes.Buffer
+		if code := Run(append([]string{"-in", in, "-practice"}, args...), noEnv, nil, nil, io.Discard, &stderr); code != ExitUsage || !strings.Contains(stderr.String(), "a file of its own") {
+			t.Errorf("%v: code %d, %s", args, code, stderr.String())
+		}
+		if b, _ := os.ReadFile(in); string(b) != string(text) {
+			t.Fatalf("%v changed the requests: %q", args, b)
+		}
+	}
+	if code := Run([]string{"-in", in, "-practice", "-out", os.DevNull, "-summary", os.DevNull}, noEnv, nil, nil, io.Discard, io.Discard); code != ExitDone {
+		t.Errorf("code %d", code)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -104,6 +106,9 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 	if err := c.check(); err != nil {
 		return c, err
 	}
+	if err := c.checkFiles(); err != nil {
+		return c, err
+	}
 	if err := c.checkStore(env); err != nil {
 		return c, err
 	}
@@ -173,6 +178,40 @@ func (c *config) check() error {
 		return fmt.Errorf("-priority is %q: it must be batch or interactive", c.priority)
 	}
 	return nil
+}
+
+// checkFiles refuses a file that is written and has another use too: the figures of a run
+// would take the place of its requests or answers.
+func (c *config) checkFiles() error {
+	type use struct{ flag, name string }
+	read := []use{{"-in", c.in}, {"-prices", c.priceFile}}
+	written := []use{{"-out", c.out}, {"-errors", c.errs}, {"-summary", c.summary}, {"-record", c.record}}
+	if c.record != "" {
+		written = append(written, use{"the picture of -record", pictureOf(c.record)})
+	}
+	for i, w := range written {
+		for _, other := range append(read, written[:i]...) {
+			if sameFile(w.name, other.name) {
+				return fmt.Errorf("%s and %s are both %s; each needs a file of its own", other.flag, w.flag, w.name)
+			}
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two names are of one regular file, or will be.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" || a == "-" || b == "-" {
+		return false
+	}
+	i, errA := os.Stat(a)
+	k, errB := os.Stat(b)
+	if errA == nil && errB == nil {
+		return os.SameFile(i, k) && i.Mode().IsRegular()
+	}
+	x, errX := filepath.Abs(a)
+	y, errY := filepath.Abs(b)
+	return errX == nil && errY == nil && x == y
 }
 
 // checkStore refuses flags that do not go with a store, or with none, and finds the

@@ -23,6 +23,9 @@ func newTape(name string) (*tape, error) {
 	return &tape{record.New(f), f}, nil
 }
 
+// pictureOf is the file to which a recording of that name is drawn.
+func pictureOf(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) + ".svg" }
+
 // draw ends the recording of that name and draws it beside.
 func (t *tape) draw(name string) error {
 	if t == nil {
@@ -35,10 +38,10 @@ func (t *tape) draw(name string) error {
 	if err != nil {
 		return err
 	}
-	base := strings.TrimSuffix(name, filepath.Ext(name))
-	svg, err := os.Create(base + ".svg")
+	picture := pictureOf(name)
+	svg, err := os.Create(picture)
 	if err != nil {
 		return err
 	}
-	return errors.Join(record.Draw(svg, record.Options{Title: "tripmeter batch"}, record.Run{Name: filepath.Base(base), Events: events}), svg.Close())
+	return errors.Join(record.Draw(svg, record.Options{Title: "tripmeter batch"}, record.Run{Name: strings.TrimSuffix(filepath.Base(picture), ".svg"), Events: events}), svg.Close())
 }
