@@ -36,7 +36,7 @@ type Ask struct {
 	Class Class
 
 	// Pricer prices the call anew when it has waited and its turn comes. Nil keeps
-	// Cost. A ledger other than a [Limiter] may not read it.
+	// Cost. A ledger without [Meters].Prices does not read it.
 	Pricer Pricer
 
 	// First puts the call before the others of its tenant and class that wait. It

@@ -9,6 +9,9 @@ type Meters struct {
 	// Allowances says that [ScopeOptions.Allowances] are kept, and that [Ask.Spend] is part
 	// of the one decision. Such a ledger's [Holder] is a [SpendHolder].
 	Allowances bool
+
+	// Prices says that [Ask.Pricer] is asked for calls that waited.
+	Prices bool
 }
 
 // A Metered is a [Ledger] that says how it counts. Any other is taken for a ledger of
@@ -25,7 +28,7 @@ func MetersOf(l Ledger) Meters {
 	return Meters{}
 }
 
-// Meters says that a Limiter has windows, guards and allowances.
+// Meters says that a Limiter has all of them.
 func (l *Limiter) Meters() Meters {
-	return Meters{Windows: true, Guards: true, Allowances: true}
+	return Meters{Windows: true, Guards: true, Allowances: true, Prices: true}
 }

@@ -31,7 +31,7 @@ func (l *Limiter) apply(c *call, s string) error {
 		l.answered(c.asks[i], a, r, l.epoch)
 	}
 	for n := r.num(); n > 0 && r.err == nil; n-- {
-		l.delivered(r)
+		l.delivered(r, c.number)
 	}
 	full := r.num() == 1
 	learn := r.num()
@@ -90,6 +90,7 @@ func (l *Limiter) readOutcomes(r *reader, c *call) {
 		}
 		l.drop(x.path)
 	}
+	l.readPrices(r, c)
 	for _, x := range c.controls {
 		if x.kind == ctlDrain || x.kind == ctlLower {
 			if fell := r.num() == 1; !x.closed {
@@ -183,6 +184,7 @@ func (l *Limiter) answered(w *waiter, a asked1, r *reader, epoch int64) {
 		}
 		w.seq, w.state = seq, inLine
 		l.line[w.id] = w
+		l.watch(w)
 	case 7: // a scope of it was dropped: once more, with its definition
 		for _, s := range a.path.all {
 			s.there = false
@@ -226,8 +228,8 @@ func (l *Limiter) readRefusal(r *reader, code int64) *limit.Error {
 	return e
 }
 
-// delivered takes what became of somebody in the line.
-func (l *Limiter) delivered(r *reader) {
+// delivered takes what became of somebody in the line. The answer is that of a call.
+func (l *Limiter) delivered(r *reader, call int64) {
 	id, epoch := r.num(), r.num()
 	w := l.line[id]
 	delete(l.line, id)
@@ -245,7 +247,11 @@ func (l *Limiter) delivered(r *reader) {
 	}
 	probe, taken := r.num() == 1, r.num()
 	if w != nil {
-		w.granted(l, l.entry(w.id, w.path, w.cost, w.spend, epoch, taken, probe))
+		e := l.entry(w.id, w.path, w.cost, w.spend, epoch, taken, probe)
+		if w.pricer != nil && w.priced != call {
+			l.charge(w, e)
+		}
+		w.granted(l, e)
 		return
 	}
 	// It gave up while the grant was on its way.
@@ -278,7 +284,7 @@ func (l *Limiter) readOusted(r *reader, why int64, w *waiter) *limit.Error {
 		for _, k := range s.limits {
 			if k.Name == name {
 				c := w.cost
-				e.Cost = [...]int64{c.Requests, c.Input, c.Output, c.Input + c.Output}[k.Unit&3]
+				e.Cost = inUnit(c, k.Unit)
 				_, e.Capacity = k.Sizes()
 			}
 		}

@@ -246,7 +246,7 @@ func (l *Limiter) admitAway(ctx context.Context, a *away, w *waiter, ask *limit.
 		return limit.Reservation{}, true, nil
 	}
 	e := l.entries.put()
-	e.id, e.cost, e.spend, e.path, e.local, e.away = w.id, w.cost, w.spend, w.path, got, a
+	e.id, e.cost, e.spend, e.path, e.local, e.away = w.id, got.Cost(), w.spend, w.path, got, a
 	return limit.Hold(l, e.handle()), false, nil
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/tripmeter/tripmeter/redislimit/internal/redistest"
 )
 
-// cut is the part of the script from the line that begins with `from` to the one that
-// begins with `to`.
+// cut is the part of the script between two lines, given by how they begin: from the
+// first one to before the second.
 func cut(t testing.TB, from, to string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(source, "\n"+from)
@@ -47,7 +47,7 @@ func extreme(r *rand.Rand, most int64) int64 {
 const lowest = -1 << 52 // of a level, in units
 
 // The arithmetic of the script, with every number up to the bound that the script
-// states for it: what is below 2^53 is what unbounded integers say.
+// states for it. Results below 2^53 are those of unbounded integers.
 func TestTheArithmeticIsExactAtItsBounds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -151,8 +151,8 @@ func unbounded(a [7]int64) (x, y *big.Int) {
 	return q, new(big.Int)
 }
 
-// Nine thousand settlements of 10^12 tokens come to more than 2^53. Whatever ends come
-// to, levels and sums in the store are what unbounded integers say.
+// Nine thousand settlements of 10^12 tokens come to more than 2^53. For any sum of ends,
+// levels and sums in the store are those of unbounded integers.
 func TestWhatEndsComeToIsExactBeyondTwoToThe53(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

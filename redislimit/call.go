@@ -19,6 +19,7 @@ type call struct {
 	ends     []endKey
 	ended    []end
 	cancels  []cancel
+	prices   []price
 	controls []*control
 	scopes   []*scope
 	paths    []*path

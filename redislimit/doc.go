@@ -18,7 +18,9 @@
 // client sends again without asking.
 //
 // Who waits stands in one line over all processes, fair between tenants. Each turn
-// has its instant; a refund moves those behind up, in every process.
+// has its instant; a refund moves those behind up, in every process. A call that waits is
+// priced anew ([limit.Ask.Pricer]) when its process calls the store, and keeps its place.
+// One that another process's call admits is charged the difference to its new price at once.
 // What one process learns all know with their next call: pauses, drains, readings,
 // limits in force. A process that dies gives back its places and turns after
 // [Options.MemberTTL].

@@ -14,11 +14,12 @@ func (l *Limiter) build() *call {
 	l.number++
 	c := &l.scratch
 	*c = call{number: l.serial, pid: l.pid,
-		asks: c.asks[:0], ids: c.ids[:0], ends: c.ends[:0], ended: c.ended[:0], cancels: c.cancels[:0],
+		asks: c.asks[:0], ids: c.ids[:0], ends: c.ends[:0], ended: c.ended[:0], cancels: c.cancels[:0], prices: c.prices[:0],
 		controls: c.controls[:0], scopes: c.scopes[:0], paths: c.paths[:0], w: c.w}
 	c.scope(l.root)
 	l.gatherEnds(c)
 	l.gatherCancels(c)
+	l.gatherPrices(c)
 	l.gatherControls(c)
 	l.gatherAsks(c)
 	if l.query != nil {
@@ -94,6 +95,7 @@ func (l *Limiter) gatherAsks(c *call) {
 			continue // gave up before it was sent
 		}
 		w.state = asked
+		l.reprice(w)
 		c.path(w.path)
 		c.asks = append(c.asks, w)
 		c.ids = append(c.ids, asked1{w.id, w.path, w.cost, w.likely, w.spend, w.mode})
@@ -130,6 +132,7 @@ func (l *Limiter) encode(c *call) {
 	}
 	clear(l.holds)
 	c.encodeEnds()
+	c.encodePrices()
 	w.num(int64(len(c.controls)))
 	for _, x := range c.controls {
 		w.num(x.kind)

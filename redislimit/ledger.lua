@@ -1738,7 +1738,33 @@ rest = function()
       end
     end
   end
+  -- The caller that stands at seq keeps its place, at another price.
+  local function reprice(path, seq, cost, likely)
+    local lkey = pre .. 'l:' .. lane(path)
+    local was = call('ZRANGEBYSCORE', lkey, seq, seq)[1]
+    if not was or impossible(path, cost) then return false end
+    local w = unpack_(was)
+    local old = {w[6], w[7], w[8]}
+    local more = likely[1] + likely[2] + likely[3] - old[1] - old[2] - old[3]
+    for _, s in ipairs(path.s) do
+      if s[WAIT][1] + s[WAIT][2] + s[WAIT][3] + more > P51 then return false end
+    end
+    for k = 1, 3 do w[2 + k], w[5 + k] = cost[k], likely[k] end
+    local new = pack(w)
+    if new ~= was then -- the new one first: a line without anybody loses its end
+      call('ZADD', lkey, seq, new)
+      call('ZREM', lkey, was)
+    end
+    for _, s in ipairs(path.s) do
+      for k = 1, 3 do s[WAIT][k] = s[WAIT][k] + likely[k] - old[k] end
+      touch(s)
+      dirty[s] = true
+    end
+    return true
+  end
+
   M.find = find
+  M.reprice = reprice
   M.opens = opens
   M.laneOf = laneOf
   M.retag = retag
@@ -2153,6 +2179,13 @@ for _ = 1, nx() do
   else
     out[#out + 1] = 0
   end
+end
+
+-- What those who wait cost now. A price that no wait can make admissible is not taken.
+for _ = 1, nx() do
+  local path, seq = paths[nx()], nx()
+  local cost, likely = {nx(), nx(), nx()}, {nx(), nx(), nx()}
+  out[#out + 1] = rest().reprice(path, seq, cost, likely) and 1 or 0
 end
 
 ---------------------------------------------------------------- what changed

@@ -50,6 +50,7 @@ type Limiter struct {
 	urgent   bool      // or at once
 	cancels  []cancel
 	controls []*control
+	pricing  []*path // on which callers in the line have prices to ask for
 
 	// The member as the store knows it.
 	pid     string
@@ -90,6 +91,9 @@ type waiter struct {
 	cost     limit.Cost
 	likely   limit.Cost // what it will probably cost
 	spend    limit.Spend
+	pricer   limit.Pricer // nil: cost stays
+	waited   bool         // it stood in the line
+	priced   int64        // the last call for which the pricer was asked
 	mode     int64
 	deadline time.Time // zero: none
 	arrived  time.Time
@@ -290,10 +294,8 @@ func (l *Limiter) admit(ctx context.Context, a limit.Ask, mode int64) (limit.Res
 	if w == nil {
 		w = &waiter{done: make(chan struct{}, 1)}
 	}
-	*w = waiter{done: w.done, cost: bounded(a.Cost), spend: boundedSpend(a.Spend), mode: mode}
-	if w.likely = bounded(a.Likely); w.likely == (limit.Cost{}) || !sound(w.likely) {
-		w.likely = w.cost
-	}
+	*w = waiter{done: w.done, cost: bounded(a.Cost), spend: boundedSpend(a.Spend), pricer: a.Pricer, mode: mode}
+	w.likely = likelyOf(a.Likely, w.cost)
 	if mode != modeNow {
 		w.arrived = time.Now()
 		w.deadline, _ = ctx.Deadline()
@@ -315,6 +317,7 @@ func (l *Limiter) admit(ctx context.Context, a limit.Ask, mode int64) (limit.Res
 			l.mu.Unlock()
 			r, back, err := l.admitAway(ctx, away, w, &a)
 			if back {
+				w.waited = true
 				continue
 			}
 			return r, err
@@ -326,10 +329,11 @@ func (l *Limiter) admit(ctx context.Context, a limit.Ask, mode int64) (limit.Res
 			return l.leave(ctx, w)
 		}
 		if w.again {
-			w.again = false
+			w.again, w.waited = false, true
 			continue
 		}
 		r, err := w.r, w.err
+		w.pricer = nil
 		l.waiters.Put(w)
 		return r, err
 	}

@@ -6,9 +6,10 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// Meters says that the store counts by windows, and keeps guards and allowances.
+// Meters says that the store counts by windows, and keeps guards and allowances. A call
+// that waits is priced anew.
 func (l *Limiter) Meters() limit.Meters {
-	return limit.Meters{Windows: true, Guards: true, Allowances: true}
+	return limit.Meters{Windows: true, Guards: true, Allowances: true, Prices: true}
 }
 
 var _ limit.Metered = (*Limiter)(nil)

@@ -77,6 +77,7 @@ type path struct {
 	scopes []*scope
 	all    []*scope // root, scopes, tenant
 	refs   int
+	priced []int64 // callers in the line with a pricer, or who left it, in order
 
 	call int64
 	at   int

@@ -242,7 +242,7 @@ func TestKeysOfAnotherProgramAreAnErrorAndNoHang(t *testing.T) {
 }
 
 // A state in another layout, of a version before or after this one, is not read and not
-// changed, and the error says what to do. Where it comes while a process runs, that has
+// changed. The error says what to do. Where it comes while a process runs, that has
 // its local share until the state is gone.
 func TestAnotherLayoutIsAnError(t *testing.T) {
 	t.Parallel()

@@ -90,6 +90,9 @@ func TestBrokenLimiters(t *testing.T) {
 		{"a log gives back what was used a window ago", func(l *limit.Limiter) limit.Ledger { return lawless{l} }},
 		{"a guard lets a short burst go, and a reading lifts it", func(l *limit.Limiter) limit.Ledger { return unguarded{l} }},
 		{"a pause that keeps credit takes none", func(l *limit.Limiter) limit.Ledger { return forfeiting{l} }},
+		{"a call that waited takes what it costs then", func(l *limit.Limiter) limit.Ledger { return priceless{l} }},
+		{"a call that does not wait keeps its price", func(l *limit.Limiter) limit.Ledger { return curious{l} }},
+		{"a price that no wait can make admissible is not taken", func(l *limit.Limiter) limit.Ledger { return credulous{l} }},
 		{"the cause of a context is found", func(l *limit.Limiter) limit.Ledger { return causeless{l} }},
 	} {
 		t.Run(strings.ReplaceAll(broken.promise, " ", "_"), func(t *testing.T) {
@@ -250,6 +253,34 @@ type deaf struct{ *limit.Limiter }
 
 func (l deaf) Admit(_ context.Context, a limit.Ask) (limit.Reservation, error) {
 	return l.TryAdmit(a)
+}
+
+// priceless asks for no price.
+type priceless struct{ *limit.Limiter }
+
+func (l priceless) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	a.Pricer = nil
+	return l.Limiter.Admit(ctx, a)
+}
+
+// curious asks those for their price who do not wait.
+type curious struct{ *limit.Limiter }
+
+func (l curious) TryAdmit(a limit.Ask) (limit.Reservation, error) {
+	if a.Pricer != nil {
+		a.Cost, a.Likely = a.Pricer.Price()
+	}
+	return l.Limiter.TryAdmit(a)
+}
+
+// credulous takes any price, when it begins to wait.
+type credulous struct{ *limit.Limiter }
+
+func (l credulous) Admit(ctx context.Context, a limit.Ask) (limit.Reservation, error) {
+	if a.Pricer != nil {
+		a.Cost, a.Likely = a.Pricer.Price()
+	}
+	return l.Limiter.Admit(ctx, a)
 }
 
 // rootOnly forgets the scopes.

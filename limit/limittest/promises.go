@@ -19,7 +19,7 @@ func tokensPer(r limit.Rate, burst int64, empty bool) limit.Options {
 	return limit.Options{Limits: []limit.Limit{{Name: "tokens", Unit: limit.Tokens, Rate: r, Burst: burst, Empty: empty}}}
 }
 
-var promises = slices.Concat(rootPromises, scopePromises, meterPromises)
+var promises = slices.Concat(rootPromises, scopePromises, meterPromises, pricePromises)
 
 var rootPromises = []promise{
 	{"a burst and no more", func(s *script) {
