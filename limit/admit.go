@@ -237,8 +237,9 @@ func (l *Limiter) behind(q *line, w *want, k *lane, now, c int64) (at int64, beh
 	return 0, false
 }
 
-// take spends what w wants in all scopes of its path. Nothing is lacking.
-func (l *Limiter) take(w *want, now int64) Reservation {
+// take spends what w wants in all scopes of its path. Nothing is lacking. k is the lane
+// whose head w is, or nil for a newcomer.
+func (l *Limiter) take(w *want, k *lane, now int64) Reservation {
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		for j := range s.limits {
@@ -252,7 +253,7 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 		l.debit(s, w.cost, now)
 	}
 	if l.waiting > 0 {
-		l.meet(w) // before the reservation gets its number: see flow.born
+		l.meet(w, k) // before the reservation gets its number: see flow.born
 	}
 	if w.spend != (Spend{}) {
 		for i := 0; i <= len(w.path); i++ {
@@ -272,12 +273,12 @@ func (l *Limiter) take(w *want, now int64) Reservation {
 			b := &s.limits[j]
 			if q := b.line; q != nil && q.n > 0 {
 				if c := w.a.in(b.unit); c > 0 {
-					l.charge(q, w, c, now)
+					l.charge(q, q.met(w, k), c, now)
 				}
 			}
 		}
 		if q := s.busy.places; w.place && q != nil && q.n > 0 {
-			l.charge(q, w, 1, now)
+			l.charge(q, q.met(w, k), 1, now)
 		}
 	}
 	return r
@@ -372,27 +373,43 @@ func (l *Limiter) debit(s *scope, c Cost, now int64) {
 	s.busy.debits = s.busy.debits.plus(c)
 }
 
-// meet makes sure that w has a flow in each line that it will be charged in. A flow
-// counts only reservations with a number after its own.
-func (l *Limiter) meet(w *want) {
+// meet makes sure that w, the head of k or a newcomer, has a flow in each line that it
+// will be charged in. A flow counts only reservations with a number after its own.
+func (l *Limiter) meet(w *want, k *lane) {
 	for i := 0; i <= len(w.path); i++ {
 		s := l.at(w.path, i)
 		for j := range s.limits {
 			b := &s.limits[j]
 			if q := b.line; q != nil && q.n > 0 && w.a.in(b.unit) > 0 {
-				q.flowOf(l, w.flow())
+				q.meet(l, w, k)
 			}
 		}
 		if q := s.busy.places; w.place && q != nil && q.n > 0 {
-			q.flowOf(l, w.flow())
+			q.meet(l, w, k)
 		}
 	}
+}
+
+func (q *line) meet(l *Limiter, w *want, k *lane) {
+	if k != nil && k.in == q {
+		q.reweigh(l, k.flow)
+	} else {
+		q.flowOf(l, w.flow())
+	}
+}
+
+// met is the flow of w, the head of k or a newcomer, after meet.
+func (q *line) met(w *want, k *lane) *flow {
+	if k != nil && k.in == q {
+		return k.flow
+	}
+	return q.find(w.flow())
 }
 
 // pass is take for a newcomer who does not wait. It may change whose turn it is
 // among those who do.
 func (l *Limiter) pass(w *want, now int64) Reservation {
-	r := l.take(w, now)
+	r := l.take(w, nil, now)
 	if l.waiting > 0 {
 		l.run(now)
 	}
@@ -400,8 +417,8 @@ func (l *Limiter) pass(w *want, now int64) Reservation {
 }
 
 // charge is line.charge, and has the line looked at again.
-func (l *Limiter) charge(q *line, w *want, c, now int64) {
-	q.charge(l, w.flow(), c)
+func (l *Limiter) charge(q *line, f *flow, c, now int64) {
+	q.charge(l, f, c)
 	l.look(q, now)
 }
 

@@ -212,9 +212,44 @@ func BenchmarkLine(b *testing.B) {
 				if held, err = line[i].r, line[i].err; err != nil {
 					b.Fatal(err)
 				}
+				line[i].drop() // as await does
 				join(i)
 			}
 		})
+	}
+}
+
+// The same with tickets, which the collector must find when they are forgotten.
+func BenchmarkTickets(b *testing.B) {
+	const waiters = 1000
+	l, err := New(Options{
+		Limits:      []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}},
+		MaxInFlight: 1 << 20,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	held, err := l.TryAcquire(Cost{Input: 1000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	line := make([]*Ticket, waiters) // a ring
+	join := func(i int) {
+		if line[i], err = l.Reserve(Cost{Input: 1000}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range line {
+		join(i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i = (i + 1) % waiters {
+		held.Return()
+		<-line[i].Ready()
+		if held, err = line[i].Take(); err != nil {
+			b.Fatal(err)
+		}
+		join(i)
 	}
 }
 
@@ -237,6 +272,8 @@ func BenchmarkLineCancel(b *testing.B) {
 			}
 			for i := 1; b.Loop(); i = (i + 7_919) % waiters {
 				line[i].leave(nil, nil)
+				<-line[i].done
+				line[i].drop() // as await does
 				join(i)
 			}
 		})
@@ -436,6 +473,7 @@ func BenchmarkTenants(b *testing.B) {
 				if held, err = line[i].r, line[i].err; err != nil {
 					b.Fatal(err)
 				}
+				line[i].drop()
 				join(i)
 			}
 		})

@@ -225,20 +225,24 @@ func (l *Limiter) await(ctx context.Context, w *want, stamp int64) (Reservation,
 	if t == nil || err != nil {
 		return r, err
 	}
-	if end := ctx.Done(); end == nil {
+	end, woken := ctx.Done(), true
+	if end == nil {
 		<-t.done
 	} else {
 		select {
 		case <-t.done:
 		case <-end:
-		}
-		if err = ctx.Err(); err != nil {
-			r, err = t.leave(err, context.Cause(ctx))
-			t.drop()
-			return r, err
+			woken = false
 		}
 	}
-	r, err = t.r, t.err
+	if err = ctx.Err(); err == nil {
+		r, err = t.r, t.err
+	} else {
+		r, err = t.leave(err, context.Cause(ctx))
+		if !woken {
+			<-t.done // there by now, or before: t was decided
+		}
+	}
 	t.drop()
 	return r, err
 }

@@ -408,17 +408,16 @@ func (q *line) reset(l *Limiter) {
 	}
 }
 
-// charge notes that key was granted c units of what q is about, while others
-// wait for it.
-func (q *line) charge(l *Limiter, key flowKey, c int64) {
-	f := q.flowOf(l, key)
-	t := &q.class[key.class]
+// charge notes that f was granted c units of what q is about, while others wait
+// for it.
+func (q *line) charge(l *Limiter, f *flow, c int64) {
+	t := &q.class[f.class]
 	if t.v.less(f.tag) {
 		t.v = f.tag
 	}
 	q.serve(l, f, c)
 	switch {
-	case key.class == Batch:
+	case f.class == Batch:
 		q.owe(-c * (100 - q.floor))
 	case len(q.class[Batch].flows) > 0:
 		q.owe(c * q.floor)

@@ -198,12 +198,8 @@ func (l *Limiter) newWaiter() *waiter {
 	return &waiter{l: l, done: make(chan struct{}, 1)}
 }
 
-// drop gives back t, which was decided and is no ticket.
+// drop gives back t, which was decided and is no ticket, and whose done is empty.
 func (t *waiter) drop() {
-	select {
-	case <-t.done: // its owner left
-	default:
-	}
 	t.r, t.err, t.pricer = Reservation{}, nil, nil
 	t.l.waiters.Put(t)
 }
@@ -505,7 +501,7 @@ func (k *lane) want(w *want) {
 
 // grant admits the head of k.
 func (l *Limiter) grant(k *lane, w *want, now int64) {
-	r := l.take(w, now)
+	r := l.take(w, k, now)
 	l.unclaim(k, now)
 	l.decide(k.head, r, nil, now)
 }

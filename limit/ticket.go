@@ -12,6 +12,10 @@ import (
 type Ticket struct {
 	w   *waiter
 	net runtime.Cleanup
+
+	// The runtime finds the place of a cleanup by a walk through those of the same page
+	// of memory. Fewer tickets to a page take a third off the time of a ticket.
+	_ [88]byte
 }
 
 // Reserve is [Limiter.Enter] of cost in the root scope, with no context.
