@@ -100,5 +100,8 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string {
+	if strings.HasPrefix(e.Field, "TenantOptions.") {
+		return fmt.Sprintf("transport: %s is %v: %s", e.Field, e.Value, e.Problem)
+	}
 	return fmt.Sprintf("transport: Options.%s is %v: %s", e.Field, e.Value, e.Problem)
 }
