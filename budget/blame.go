@@ -47,7 +47,7 @@ func (p *Path) speaks(sent time.Time, r *Refusal) *Path {
 	defer s.mu.Unlock()
 	s.some.Store(true) // an answer ends the blames
 	if by := p.account.answered.Load(); by != nil && by != s {
-		others := time.Unix(0, p.account.answeredSent.Load())
+		others := p.budget.born.Add(time.Duration(p.account.answeredSent.Load()))
 		since, known := s.blames.last, !s.blames.last.IsZero()
 		if !known {
 			since, known = sent, !sure // answered while this one was refused

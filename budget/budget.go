@@ -78,6 +78,7 @@ type Budget struct {
 	maxPause   time.Duration
 	profile    profile.Profile
 	secret     []byte
+	born       time.Time // instants that are kept as numbers count from it, on the monotonic clock
 	seeds      [2]maphash.Seed
 	root       *Scope
 	tenants    tenants
@@ -150,6 +151,7 @@ func New(o Options) (*Budget, error) {
 		}
 		b.beside = l
 	}
+	b.born = time.Now()
 	b.root = b.newScope("", "")
 	if !b.own {
 		b.root.inherit(b.stateOf(""), nil)

@@ -146,7 +146,7 @@ func (p *Path) admitted(now, sent time.Time, number uint64, busy bool) {
 		if a.answered.Load() != p.inner {
 			a.answered.Store(p.inner)
 		}
-		a.answeredSent.Store(sent.UnixNano())
+		a.answeredSent.Store(int64(sent.Sub(p.budget.born)))
 	}
 	for _, s := range p.scopes {
 		if s.some.Load() {

@@ -47,7 +47,7 @@ type Scope struct {
 	others shared // guarded by mu
 
 	// Of an account: who was answered last, and when that attempt left, in
-	// nanoseconds since 1970.
+	// nanoseconds since Budget.born.
 	answered     atomic.Pointer[Scope]
 	answeredSent atomic.Int64
 

@@ -257,6 +257,12 @@ func TestLimitStatesItsRealBound(t *testing.T) {
 	}{
 		{limit.Limit{Rate: limit.PerMinute(1), Burst: 20}, "requests: 1/1m0s after a burst of 20: at most 21 in any 1m0s", 21},
 		{limit.Limit{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(60_000)}, "tpm: 60000/1m0s after a burst of 10000: at most 70000 in any 1m0s; a larger cost, up to 60000, waits for the full burst and is paid off before the next", 120_000},
+		{limit.Limit{Rate: limit.PerMinute(60), Burst: 60, Law: limit.Law{Shape: limit.ShapeSliding}}, "requests: 60/1m0s by sliding window: at most 60 in any 1m0s", 120},
+		{limit.Limit{Rate: limit.PerMinute(60), Law: limit.Law{Shape: limit.ShapeLog}}, "requests: 60/1m0s by sliding log: at most 60 in any 1m0s", 120},
+		{limit.Limit{Rate: limit.PerMinute(60), Law: limit.Law{Shape: limit.ShapeFixed}}, "requests: 60/1m0s by fixed window: at most 60 from one edge to the next", 180},
+		{limit.Limit{Rate: limit.PerMinute(60), Law: limit.Law{Shape: limit.ShapeTwoWindows}}, "requests: 60/1m0s by two weighted windows: at most 60 from one edge to the next", 180},
+		{limit.Limit{Rate: limit.PerMinute(limit.MaxUnits), Law: limit.Law{Shape: limit.ShapeFixed}}, "requests: 1000000000000/1m0s by fixed window: at most 1000000000000 from one edge to the next", limit.MaxUnits},
+		{limit.Limit{Rate: limit.PerMinute(60), Law: limit.Law{Shape: limit.ShapeBucket}}, "requests: 60/1m0s after a burst of 1: at most 61 in any 1m0s; a larger cost, up to 60, waits for the full burst and is paid off before the next", 120},
 		{limit.Limit{Rate: limit.PerMinute(7), Burst: 1}, "requests: 7/1m0s after a burst of 1: at most 8 in any 1m0s", 8},
 		{limit.Limit{Unit: limit.Output}, "output tokens: unlimited", limit.MaxUnits},
 		{limit.Limit{Name: "daily", Rate: limit.PerDay(1000)}, "daily: 1000/24h0m0s after a burst of 1000: at most 2000 in any 24h0m0s", 2000},

@@ -88,17 +88,35 @@ const (
 // not 20. For at most the rate in any window, with room for both ends to be
 // counted, use a burst of 1: strict pacing. An unlimited Limit, or a bound
 // above [MaxUnits], is MaxUnits.
+//
+// A Limit whose Law is a window admits its rate in each window that the span touches:
+// d/Window rounded down and one more, or two more if windows have edges.
 func (l Limit) Most(d time.Duration) int64 {
 	if l.Rate.N <= 0 || l.Rate.Window <= 0 {
 		return MaxUnits
+	}
+	if l.Law.Shape.Windowed() {
+		windows := int64(max(d, 0)/l.Rate.Window) + 1
+		if l.edged() {
+			windows++
+		}
+		if windows > MaxUnits/l.Rate.N {
+			return MaxUnits
+		}
+		return windows * l.Rate.N
 	}
 	burst, largest := l.sizes()
 	return min(max(burst, largest)+l.Rate.In(d), MaxUnits)
 }
 
+// edged reports whether windows of the Law have edges: the end of one and the beginning of
+// the next lie together.
+func (l Limit) edged() bool { return l.Law.Shape == ShapeFixed || l.Law.Shape == ShapeTwoWindows }
+
 // String states the limit and its real bound, such as
 // "requests: 60/1m0s after a burst of 1: at most 61 in any 1m0s". Where one cost
-// may be larger than the burst, it says so, as the bound is then another one.
+// may be larger than the burst, it says so, as the bound is then another one. Of a window
+// it says "requests: 60/1m0s by fixed window: at most 60 from one edge to the next".
 func (l Limit) String() string {
 	name := l.Name
 	if name == "" {
@@ -106,6 +124,12 @@ func (l Limit) String() string {
 	}
 	if l.Rate.N <= 0 || l.Rate.Window <= 0 {
 		return name + ": unlimited"
+	}
+	switch {
+	case l.edged():
+		return fmt.Sprintf("%s: %v by %v: at most %d from one edge to the next", name, l.Rate, l.Law.Shape, l.Rate.N)
+	case l.Law.Shape.Windowed():
+		return fmt.Sprintf("%s: %v by %v: at most %d in any %v", name, l.Rate, l.Law.Shape, l.Rate.N, l.Rate.Window)
 	}
 	burst, largest := l.sizes()
 	s := fmt.Sprintf("%s: %v after a burst of %d: at most %d in any %v", name, l.Rate, burst, min(burst+l.Rate.N, MaxUnits), l.Rate.Window)

@@ -401,7 +401,7 @@ func TestSnapshotsPrintTheState(t *testing.T) {
 		var b strings.Builder
 		log := slog.New(slog.NewTextHandler(&b, nil))
 		log.Info("state", "root", s, "limit", s.Limits[0])
-		for _, part := range []string{"root.in_flight=1", "root.tpm.credit=47", "limit.configured=600/1m0s", "root.scopes=1", "root.oldest=1.5s"} {
+		for _, part := range []string{"root.in_flight=1", "root.tpm.credit=47", "limit.configured=600/1m0s", "root.scopes=1", "root.oldest=1.5s", "root.model.in_flight=1", "root.model.paused_by=example.org"} {
 			if !strings.Contains(b.String(), part) {
 				t.Errorf("%q is not in %s", part, b.String())
 			}

@@ -261,18 +261,20 @@ func (s LimitState) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
+// shown is how many scopes of a snapshot texts and logs name.
+const shown = 10
+
 // String has a line for each scope, such as
 //
 //	root: tpm: 30000/1m0s, 4200 of 5000 left; 3 in flight, 2 waiting
 //
 // and at most ten scopes.
 func (s Snapshot) String() string {
-	const most = 10
 	var b strings.Builder
 	s.line(&b)
 	for i, one := range s.Scopes {
-		if i == most {
-			fmt.Fprintf(&b, "\nand %d more scopes", len(s.Scopes)-most)
+		if i == shown {
+			fmt.Fprintf(&b, "\nand %d more scopes", len(s.Scopes)-shown)
 			break
 		}
 		b.WriteByte('\n')
@@ -318,8 +320,8 @@ func (s *Snapshot) line(b *strings.Builder) {
 	}
 }
 
-// LogValue is the state as a group for [log/slog], without the scopes in it,
-// whose number it gives.
+// LogValue is the state as a group for [log/slog], with a group for each scope in it, ten
+// at most, and their number.
 func (s Snapshot) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.Int("in_flight", s.InFlight),
@@ -342,6 +344,9 @@ func (s Snapshot) LogValue() slog.Value {
 	}
 	if len(s.Scopes) > 0 {
 		attrs = append(attrs, slog.Int("scopes", len(s.Scopes)))
+		for _, one := range s.Scopes[:min(len(s.Scopes), shown)] {
+			attrs = append(attrs, slog.Any(one.Scope, one.LogValue()))
+		}
 	}
 	return slog.GroupValue(attrs...)
 }

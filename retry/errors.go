@@ -177,11 +177,16 @@ func scrub(text string, req *http.Request) string {
 		for _, vs := range u.Query() {
 			secrets = append(secrets, vs...)
 		}
+		for pair := range strings.SplitSeq(u.RawQuery, "&") { // as it is escaped there
+			_, v, _ := strings.Cut(pair, "=")
+			secrets = append(secrets, v)
+		}
 	}
-	for _, name := range []string{
-		"Authorization", "Proxy-Authorization", "Cookie", "Api-Key", "X-Api-Key", "X-Goog-Api-Key",
-	} {
-		for _, v := range req.Header[name] {
+	for name, vs := range req.Header {
+		if !carriesKeys(name) {
+			continue
+		}
+		for _, v := range vs {
 			_, token, _ := strings.Cut(v, " ")
 			secrets = append(secrets, v, token)
 		}
@@ -194,6 +199,14 @@ func scrub(text string, req *http.Request) string {
 		}
 	}
 	return text
+}
+
+// carriesKeys reports whether a header of that name carries a secret, by the words in
+// it: Authorization, Cookie, X-Api-Key, Ocp-Apim-Subscription-Key, X-Amz-Security-Token.
+func carriesKeys(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"auth", "cookie", "key", "token", "secret", "password", "credential", "signature"},
+		func(word string) bool { return strings.Contains(name, word) })
 }
 
 // redact removes user, query and fragment from every URL in text, also from one in

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -20,7 +21,7 @@ func (c *call) judge() bool {
 	if c.err == nil && c.resp.StatusCode < 400 {
 		c.t.budget.earn()
 		if c.t.opts.RateLimitFor > 0 {
-			c.t.answered.Store(time.Now().UnixNano())
+			c.t.answered.Store(int64(time.Since(c.t.born)))
 		}
 		return false
 	}
@@ -171,8 +172,11 @@ func (c *call) waits() bool {
 	if since.IsZero() {
 		c.refused = c.arrived
 	}
-	return c.reading.Body.Known || !since.IsZero() && c.t.answered.Load() > since.UnixNano()
+	return c.reading.Body.Known || !since.IsZero() && c.t.answered.Load() > int64(since.Sub(c.t.born))
 }
+
+// never is before every instant.
+const never = math.MinInt64
 
 // ownRate reports whether the caller was too fast for its own limit.
 func (c *call) ownRate() bool {

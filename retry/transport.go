@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // Transport is an [http.RoundTripper] that tries failed calls again; the package
@@ -19,7 +20,8 @@ type Transport struct {
 	creations CreationReader // the base, if it knows what a request is for
 	owned     bool           // requests are ours to send
 	budget    budget
-	answered  atomic.Int64 // when the last call was, in Unix nanoseconds; 0: none was
+	born      time.Time    // on the monotonic clock
+	answered  atomic.Int64 // when the last call was, in nanoseconds since born; never if none was
 }
 
 // New returns a Transport that sends through base, or through
@@ -33,7 +35,8 @@ func New(base http.RoundTripper, o Options) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	t := &Transport{base: base, opts: o, engine: newLibrary()}
+	t := &Transport{base: base, opts: o, engine: newLibrary(), born: time.Now()}
+	t.answered.Store(never)
 	t.orders, _ = base.(OrderReader)
 	t.creations, _ = base.(CreationReader)
 	if b, ok := base.(RequestOwner); ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tripmeter/tripmeter/budget"
 	"github.com/tripmeter/tripmeter/limit"
 )
 
@@ -60,14 +61,22 @@ func (e *Error) Unwrap() []error {
 
 // parts says what the cost is made of, where a limit counts both tokens.
 func (e *Error) parts() string {
-	in, out, kind := e.Cost.Input, e.Cost.Output, "expected output"
+	in, out, kind := e.Cost.Input, e.Cost.Output, "output" // of several choices
 	if in <= 0 || out <= 0 || e.Err.Cost != in+out {
 		return ""
 	}
-	if e.outputCap > 0 && out >= e.outputCap {
+	switch e.outputCap {
+	case out:
 		kind = "max_tokens"
+	case 0:
+		kind = "expected output"
 	}
 	return fmt.Sprintf(" (%d prompt + %d %s)", in, out, kind)
+}
+
+// allowances are the fields of TenantOptions by the name of their dimension.
+var allowances = map[string]string{
+	budget.DayTokens: "DayTokens", budget.DayMoney: "DayMoney", budget.MonthTokens: "MonthTokens", budget.MonthMoney: "MonthMoney",
 }
 
 // advice says what to do next.
@@ -75,15 +84,23 @@ func advice(e *limit.Error, c limit.Cost) string {
 	if e.By != "" && e.Reason != limit.ErrTooLarge {
 		return fmt.Sprintf("%s asked for a pause (%s), and all who take from it wait; use another model or key, or Transport.Resume", e.By, e.Why)
 	}
+	field, allowance := allowances[e.Dimension]
+	raise := "or raise the limit or burst if the provider allows more"
+	if allowance {
+		raise = "or raise " + field + " of the tenant"
+	}
 	switch e.Reason {
 	case limit.ErrTooLarge:
 		if c.Output > c.Input && e.Cost >= c.Output {
-			return "lower max_tokens, or raise the limit or burst if the provider allows more"
+			return "lower max_tokens, " + raise
 		}
-		return "send a smaller request, or raise the limit or burst if the provider allows more"
+		return "send a smaller request, " + raise
 	case limit.ErrQueueFull:
 		return "try later, or raise MaxQueue"
 	case limit.ErrWaitTooLong:
+		if allowance {
+			return "try again when it begins anew, " + raise
+		}
 		if e.Cause != nil {
 			return "give the context more time, or send less"
 		}
@@ -100,5 +117,8 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string {
+	if strings.HasPrefix(e.Field, "TenantOptions.") {
+		return fmt.Sprintf("transport: %s is %v: %s", e.Field, e.Value, e.Problem)
+	}
 	return fmt.Sprintf("transport: Options.%s is %v: %s", e.Field, e.Value, e.Problem)
 }

@@ -208,12 +208,14 @@ func (o *Options) check() error {
 		len(o.Limits)+len(s.Models) > 0 || o.Burst|o.MaxWait|s.MaxPause != 0 || o.MaxInFlight|o.MaxQueue|s.BatchFloor != 0 || s.Tenants != nil) {
 		return &ConfigError{"Scopes.Budget", "set", "the limits belong to it; leave the other fields unset"}
 	}
-	for i, m := range o.Scopes.Models {
-		for _, n := range []int64{m.RPM, m.RPD, m.TPM, m.TPD, m.InputTPM, m.OutputTPM} {
-			if n < 0 {
-				return &ConfigError{fmt.Sprintf("Scopes.Models[%d]", i), n, "must not be negative; zero is unset"}
-			}
-		}
+	if err := o.checkSizes(); err != nil {
+		return err
+	}
+	if nilPointer(o.Base) {
+		return &ConfigError{"Base", fmt.Sprintf("a nil %T", o.Base), "make it first, or leave the field unset"}
+	}
+	if nilPointer(o.Counter) {
+		return &ConfigError{"Counter", fmt.Sprintf("a nil %T", o.Counter), "make it first, or leave the field unset"}
 	}
 	if o.Retry.Attempts != 0 {
 		return &ConfigError{"Retry.Attempts", o.Retry.Attempts, "set Options.Attempts instead"}
@@ -233,6 +235,42 @@ func (o *Options) check() error {
 		o.MaxBody = DefaultMaxBody
 	}
 	return nil
+}
+
+// checkSizes refuses numbers that are too large, and models that cannot be. It names the
+// field as the user wrote it.
+func (o *Options) checkSizes() error {
+	if n := o.Scopes.BatchFloor; n > 100 {
+		return &ConfigError{"Scopes.BatchFloor", n, "must be from 0 to 100, in per cent"}
+	}
+	rates := []number{{"RPM", o.RPM, false}, {"RPD", o.RPD, false}, {"TPM", o.TPM, false}, {"TPD", o.TPD, false}, {"InputTPM", o.InputTPM, false}, {"OutputTPM", o.OutputTPM, false}}
+	for i, m := range o.Scopes.Models {
+		at := fmt.Sprintf("Scopes.Models[%d].", i)
+		if len(m.Names) == 0 {
+			return &ConfigError{at + "Names", "empty", "name a model, or * for every model"}
+		}
+		if m.MaxInFlight < 0 {
+			return &ConfigError{at + "MaxInFlight", m.MaxInFlight, "must not be negative; zero is unset"}
+		}
+		rates = append(rates, number{at + "RPM", m.RPM, false}, number{at + "RPD", m.RPD, false}, number{at + "TPM", m.TPM, false},
+			number{at + "TPD", m.TPD, false}, number{at + "InputTPM", m.InputTPM, false}, number{at + "OutputTPM", m.OutputTPM, false})
+	}
+	for _, f := range rates {
+		if f.value < 0 {
+			return &ConfigError{f.name, f.value, "must not be negative; zero is unset"}
+		}
+		if f.value > limit.MaxUnits {
+			return &ConfigError{f.name, f.value, fmt.Sprintf("must be at most %d; zero is unset", int64(limit.MaxUnits))}
+		}
+	}
+	return nil
+}
+
+// nilPointer reports whether v holds a pointer that points to nothing: its methods would
+// panic at the first call.
+func nilPointer(v any) bool {
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
 // budget is what the options say of the budget.

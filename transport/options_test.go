@@ -57,6 +57,8 @@ func TestZeroIsUnsetAndNegativeIsAnError(t *testing.T) {
 	}
 }
 
+type noCounter struct{ panicCounter }
+
 // Options that contradict one another are an error that names one of them.
 func TestContradictionsAreErrors(t *testing.T) {
 	l, err := limit.New(limit.Options{})
@@ -69,7 +71,15 @@ func TestContradictionsAreErrors(t *testing.T) {
 		"Rule.Charge":    {Provider: profile.Unknown().Charging(9)},
 		"Provider.Name":  {Provider: profile.Profile{Rule: estimate.Rule{ReserveCap: true}}},
 		"MinBackoff":     {Retry: retry.Options{MinBackoff: 2, MaxBackoff: 1}},
-		"Limits[1]":      {RPM: 1, Limits: []limit.Limit{{Rate: limit.Rate{N: 1}}}},
+		"transport: Options.RPD is 1000000000000000: must be at most 1000000000000":           {RPD: 1e15},
+		"transport: Options.Scopes.BatchFloor is 101: must be from 0 to 100":                  {Scopes: transport.Scopes{BatchFloor: 101}},
+		"transport: Options.Scopes.Models[1].Names is empty: name a model":                    {Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"a"}}, {}}}},
+		"transport: Options.Scopes.Models[0].RPM is -1: must not be negative":                 {Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"a"}, RPM: -1}}}},
+		"transport: Options.Scopes.Models[0].OutputTPM is 2000000000000: must be at most":     {Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"a"}, OutputTPM: 2e12}}}},
+		"transport: Options.Scopes.Models[0].MaxInFlight is -1: must not be negative":         {Scopes: transport.Scopes{Models: []transport.ModelOptions{{Names: []string{"a"}, MaxInFlight: -1}}}},
+		"transport: Options.Base is a nil *http.Transport: make it first, or leave the field": {Base: (*http.Transport)(nil)},
+		"transport: Options.Counter is a nil *transport_test.noCounter: make it first":        {Counter: (*noCounter)(nil)},
+		"Limits[1]": {RPM: 1, Limits: []limit.Limit{{Rate: limit.Rate{N: 1}}}},
 	} {
 		if _, err := transport.New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)

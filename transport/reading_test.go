@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/internal/refusal"
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/retry"
 	"github.com/tripmeter/tripmeter/transport"
@@ -132,6 +134,11 @@ func TestTheStepsOfACall(t *testing.T) {
 	}
 }
 
+// panicCounter panics when it counts.
+type panicCounter struct{}
+
+func (panicCounter) CountJSON(string, []byte) int64 { panic("a counter") }
+
 // What a hook that panics leaves behind: no body is open, of the request or of a
 // response, and no place is taken.
 func TestAPanicOfAHookClosesBothBodies(t *testing.T) {
@@ -152,7 +159,26 @@ func TestAPanicOfAHookClosesBothBodies(t *testing.T) {
 		"LimitChanged":  func(o *transport.Options) { o.Trace.LimitChanged = func(_, _ limit.Limit) { boom() } },
 		"Retry.Refused": func(o *transport.Options) { o.Retry.Refused = func(retry.Event) { boom() } },
 		"Deciding":      func(o *transport.Options) { o.Retry.Deciding = func(retry.Event) { boom() } },
-		"Done":          func(o *transport.Options) { o.Retry.Done = func(retry.Event) { boom() } },
+		"Who":           func(o *transport.Options) { o.Trace.Who = func(*http.Request, string, limit.Class) { boom() } },
+		"Settled":       func(o *transport.Options) { o.Trace.Settled = func(transport.Settlement) { boom() } },
+		"LawChanged": func(o *transport.Options) {
+			o.Trace.LawChanged, o.Trace.Paused = func(_, _ limit.Limit) { boom() }, func(*http.Request, limit.Pause) { boom() }
+		},
+		"Account": func(o *transport.Options) { o.Scopes.Account = func(*http.Request) string { boom(); return "" } },
+		"Tenant":  func(o *transport.Options) { o.Scopes.Tenant = func(*http.Request) string { boom(); return "" } },
+		"Tenants": func(o *transport.Options) {
+			o.Scopes.Tenant = func(*http.Request) string { return "t" }
+			o.Scopes.Tenants = func(string) transport.TenantOptions { boom(); return transport.TenantOptions{} }
+		},
+		"Class":   func(o *transport.Options) { o.Scopes.Class = func(*http.Request) limit.Class { boom(); return 0 } },
+		"Counter": func(o *transport.Options) { o.Counter = panicCounter{} },
+		"Admit": func(o *transport.Options) {
+			o.Retry.Admit = func(context.Context, retry.Event) error { boom(); return nil }
+		},
+		"the base, after a hook": func(o *transport.Options) {
+			o.Base = rttest.Func(func(r *http.Request) (*http.Response, error) { rttest.Drain(r); panic("the base") })
+		},
+		"Done": func(o *transport.Options) { o.Retry.Done = func(retry.Event) { boom() } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -182,6 +182,42 @@ func TestNoSecretIsInAnErrorOfNetHTTP(t *testing.T) {
 	}
 }
 
+// A base that quotes a header that carries a key, or one escaped value of the query, tells
+// no secret, with one attempt or several.
+func TestNoSecretIsInAnErrorThatQuotesAPart(t *testing.T) {
+	for _, attempts := range []int{1, 2} {
+		for _, name := range []string{
+			"Authorization", "Proxy-Authorization", "Cookie", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Ocp-Apim-Subscription-Key", "X-Amz-Security-Token",
+			"X-Functions-Key", "Xi-Api-Key", "Helicone-Auth", "X-Portkey-Api-Key", "X-Auth-Token", "X-Access-Token", "Apikey", "X-Client-Secret", "X-Signature",
+			"?key", "?escaped", "?whole", "user",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				o := transport.Options{Attempts: attempts, Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+					rttest.Drain(r)
+					quoted := map[string]string{"?key": r.URL.Query().Get("key"), "?escaped": "api%2Fkey%2Dcanary", "?whole": r.URL.RequestURI(), "user": r.URL.User.String()}[name]
+					if quoted == "" {
+						quoted = r.Header.Get(name)
+					}
+					return nil, fmt.Errorf("proxy refused %q", quoted)
+				})}
+				req := secretive(t, t.Context())
+				req.URL.RawQuery = "alt=sse&key=query-canary&other=api%2Fkey%2Dcanary"
+				if name[0] >= 'A' && name[0] <= 'Z' {
+					req.Header.Set(name, "Bearer sk-bearer-canary")
+				}
+				_, err := gate(t, o).RoundTrip(req)
+				if err == nil {
+					t.Fatal("no error")
+				}
+				every(t, name, err)
+				if strings.Contains(err.Error(), "key%2Dcanary") {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+	}
+}
+
 // A scope has the name of a host, of a keyed hash of the credential and of
 // a model; nothing else of a request becomes a name.
 // Report: utksh1/SecuScan#1758

@@ -180,6 +180,36 @@ func TestNoGuessIsTooLargeAtAnyLevel(t *testing.T) {
 	}
 }
 
+// An allowance that is used up is no matter of MaxWait or of the provider: the error names
+// the field of the tenant.
+func TestTheErrorNamesTheAllowance(t *testing.T) {
+	for field, set := range map[string]func(*transport.TenantOptions){
+		"DayTokens":   func(o *transport.TenantOptions) { o.DayTokens = 60 },
+		"DayMoney":    func(o *transport.TenantOptions) { o.DayMoney = 60 },
+		"MonthTokens": func(o *transport.TenantOptions) { o.MonthTokens = 60 },
+		"MonthMoney":  func(o *transport.TenantOptions) { o.MonthMoney, o.Rolling = 60, true },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := ofTenant(set)
+			o.Base = script("bare")
+			rt := gate(t, o)
+			_, _, err := finish(rt.RoundTrip(ask(t, t.Context(), chat)))
+			if !errors.Is(err, limit.ErrTooLarge) || !strings.HasSuffix(err.Error(), "; lower max_tokens, or raise "+field+" of the tenant") {
+				t.Errorf("%s: %v", field, err)
+			}
+			const most = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
+			for range 30 {
+				if _, _, err = finish(rt.RoundTrip(ask(t, t.Context(), most))); err != nil {
+					break
+				}
+			}
+			if err == nil || !strings.HasSuffix(err.Error(), "or raise "+field+" of the tenant") || strings.Contains(err.Error(), "MaxWait") {
+				t.Errorf("%s: %v", field, err)
+			}
+		})
+	}
+}
+
 // What the request states is too large at any level. The error names its parts and the
 // part to lower.
 func TestWhatIsStatedIsTooLargeAtAnyLevel(t *testing.T) {
