@@ -67,7 +67,7 @@ type sealed struct{ all, beyond int64 }
 
 func (a sealed) less(b sealed) sealed { return sealed{a.all - b.all, a.beyond - b.beyond} }
 
-// since turns what was before into what has been added until now.
+// since makes a sum of before into the difference from it to now.
 func (t *flow) since(now *flow) {
 	t.text = now.text - t.text
 	t.role = now.role - t.role
@@ -431,8 +431,11 @@ func (f *frame) adds() bool {
 // mark is the same for names of the same bytes, and for all that are not plain: those may
 // be equal to any other.
 func mark(raw []byte, plain bool) uint32 {
-	if !plain || len(raw) == 0 {
+	if !plain {
 		return 0
+	}
+	if len(raw) == 0 {
+		return 1 // as no name of up to 255 bytes has
 	}
 	n := uint32(len(raw))
 	return n<<24 | uint32(raw[0])<<16 | uint32(raw[n/2])<<8 | uint32(raw[n-1])
@@ -480,8 +483,8 @@ func plainKey(dst, raw []byte) []byte {
 	return dst
 }
 
-// other is the part of the totals that few members add to, to be written. What it was is
-// kept first, for the members whose values are being read.
+// other is the part of the totals that few members add to, to be written. A copy is kept
+// first, for the members whose values are being read.
 func (s *scanner) other() *rest {
 	s.writes++
 	if s.unsaved > 0 {
@@ -615,8 +618,8 @@ func (s *scanner) find(f *frame, raw []byte, own uint32, plain bool) int {
 	return s.n
 }
 
-// endMember ends the value that is being read in f, where the next name begins: what it
-// has added is known.
+// endMember ends the value that is being read in f, where the next name begins. The
+// difference of the totals to those before is the value's contribution.
 func (s *scanner) endMember(f *frame, until int) {
 	if f.current == 0 {
 		return
