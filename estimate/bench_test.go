@@ -90,6 +90,56 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
+// madeBodies are the slowest bodies of 64 kB that a search by machine found, and what is
+// like them: a beginning, and a unit that is repeated.
+func madeBodies() (bodies []struct {
+	name string
+	body []byte
+}) {
+	const chat = `{"model":"gpt-4o","messages":[{"role":"user","content":`
+	manyNames := func(form string) string {
+		var b strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&b, form, i)
+		}
+		return b.String()
+	}
+	for _, m := range []struct{ name, head, unit string }{
+		{"one name", `{"messages":[{`, `"a":1,`},
+		{"no name", `{"messages":[{`, `"":"",`},
+		{"names without values", chat + `"`, `","`},
+		{"two of them", chat + `"`, `1","","`},
+		{"escaped ones", chat + `[`, `]\"","`},
+		{"60 names", `{"messages":[{`, manyNames(`"a%d":1,`)},
+		{"60 names above ASCII", `{"messages":[{`, manyNames(`"é%d":1,`)},
+		{"60 escaped names", `{"messages":[{`, manyNames(`"\u0061%d":1,`)},
+		{"texts", `{"messages":[{`, `"text":"x",`},
+		{"texts of a letter", `{"model":"gpt-4o","messages":[`, `!","`},
+		{"calls", `{"messages":[{`, `"type":"tool_use",`},
+		{"signatures", `{"messages":[{`, `"name":"x","signature":"x","a":1,`},
+		{"five names", `{"messages":[{`, `"required":["a"],"url":"http://x","enum":["a"],"data":"QUJD","text":"x",`},
+	} {
+		bodies = append(bodies, struct {
+			name string
+			body []byte
+		}{m.name, append([]byte(m.head), benchText(m.unit)...)})
+	}
+	return bodies
+}
+
+// BenchmarkInspectMade is the pass over them.
+func BenchmarkInspectMade(b *testing.B) {
+	for _, bb := range madeBodies() {
+		b.Run(bb.name, func(b *testing.B) {
+			b.SetBytes(int64(len(bb.body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				Inspect(bb.body, Options{})
+			}
+		})
+	}
+}
+
 // BenchmarkInspectEncodingJSON is what the standard library takes to fill a struct.
 func BenchmarkInspectEncodingJSON(b *testing.B) {
 	for _, bb := range benchBodies() {

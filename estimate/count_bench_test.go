@@ -23,6 +23,10 @@ var benchTexts = []struct{ name, unit string }{
 	{"invalid", "\xff\xc0\xe2\x28\xf0\x9f"},
 	{"rules", "======== ---- "},
 	{"boxes", "│ ──── ┼─┤ ██░░ "},
+	{"letters and boxes", "b█"},
+	{"marks and half characters", "=====\xe2"},
+	{"quotes", `"`},
+	{"backslashes", `\`},
 }
 
 func benchText(unit string) []byte { return bytes.Repeat([]byte(unit), 64<<10/len(unit)+1)[:64<<10] }

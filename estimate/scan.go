@@ -21,33 +21,44 @@ const (
 	maxEffort = 1 << 20
 )
 
-// totals is what a pass has added up.
+// totals is what a pass has added up: what nearly every member adds to, and the rest. So
+// most members are taken away again by a few subtractions.
 type totals struct {
-	text      int64  // milli-tokens of text and structure
-	role      int64  // milli-tokens of roles
-	roles     int64  // messages with a role
-	tools     shape  // the definitions of tools
-	schema    shape  // the schema of the answer
+	flow
+	rest
+}
+
+// flow is the part of the totals that texts, messages and what else is short add to.
+type flow struct {
+	text      int64 // milli-tokens of text and structure
+	role      int64 // milli-tokens of roles
+	roles     int64 // messages with a role
+	chars     int64 // characters of text
+	quarters  int64 // sum over the texts of a quarter of their characters, rounded up
+	structure int64 // characters of structure
+	messages  int64
+	prompts   int64  // texts or id lists of a prompt or input
+	names     int64  // messages with a name
+	ids       int64  // token ids
 	calls     int64  // tool calls and their results
 	sealed    sealed // reasoning that is handed back encrypted, and signatures of thoughts
 	opened    sealed // the part of sealed before the last message of the user
-	forced    int64  // settings that require the call of a tool
-	barred    int64  // settings that forbid it
-	server    int64  // names of what the provider adds by itself: searches, stored state
-	away      int64  // media that is elsewhere: its size is not known
-	chars     int64  // characters of text
-	quarters  int64  // sum over the texts of a quarter of their characters, rounded up
-	structure int64  // characters of structure
-	messages  int64
-	prompts   int64 // texts or id lists of a prompt or input
-	names     int64 // messages with a name
-	ids       int64 // token ids
-	soundMS   int64
-	filmMS    int64
-	pages     int64 // of documents
-	office    int64 // tokens of documents of an office program
-	files     int64 // tokens of files of text
-	img       imageSums
+}
+
+// rest is the other part. It is written through [scanner.other] only.
+type rest struct {
+	tools   shape // the definitions of tools
+	schema  shape // the schema of the answer
+	forced  int64 // settings that require the call of a tool
+	barred  int64 // settings that forbid it
+	server  int64 // names of what the provider adds by itself: searches, stored state
+	away    int64 // media that is elsewhere: its size is not known
+	soundMS int64
+	filmMS  int64
+	pages   int64 // of documents
+	office  int64 // tokens of documents of an office program
+	files   int64 // tokens of files of text
+	img     imageSums
 }
 
 // sealed is encrypted reasoning, in characters: all, and what is beyond [sealedHead]
@@ -56,34 +67,54 @@ type sealed struct{ all, beyond int64 }
 
 func (a sealed) less(b sealed) sealed { return sealed{a.all - b.all, a.beyond - b.beyond} }
 
-// less is t-u, member by member.
-func (t *totals) less(u *totals) (d totals) {
-	d.text = t.text - u.text
-	d.role = t.role - u.role
-	d.roles = t.roles - u.roles
-	d.tools = t.tools.less(&u.tools)
-	d.schema = t.schema.less(&u.schema)
-	d.calls = t.calls - u.calls
-	d.sealed = t.sealed.less(u.sealed)
-	d.opened = t.opened.less(u.opened)
-	d.forced = t.forced - u.forced
-	d.barred = t.barred - u.barred
-	d.server = t.server - u.server
-	d.away = t.away - u.away
-	d.chars = t.chars - u.chars
-	d.quarters = t.quarters - u.quarters
-	d.structure = t.structure - u.structure
-	d.messages = t.messages - u.messages
-	d.prompts = t.prompts - u.prompts
-	d.names = t.names - u.names
-	d.ids = t.ids - u.ids
-	d.soundMS = t.soundMS - u.soundMS
-	d.filmMS = t.filmMS - u.filmMS
-	d.pages = t.pages - u.pages
-	d.office = t.office - u.office
-	d.files = t.files - u.files
-	d.img = t.img.less(&u.img)
-	return d
+// since makes a sum of before into the difference from it to now.
+func (t *flow) since(now *flow) {
+	t.text = now.text - t.text
+	t.role = now.role - t.role
+	t.roles = now.roles - t.roles
+	t.chars = now.chars - t.chars
+	t.quarters = now.quarters - t.quarters
+	t.structure = now.structure - t.structure
+	t.messages = now.messages - t.messages
+	t.prompts = now.prompts - t.prompts
+	t.names = now.names - t.names
+	t.ids = now.ids - t.ids
+	t.calls = now.calls - t.calls
+	t.sealed = now.sealed.less(t.sealed)
+	t.opened = now.opened.less(t.opened)
+}
+
+// less takes u from t, member by member.
+func (t *flow) less(u *flow) {
+	t.text -= u.text
+	t.role -= u.role
+	t.roles -= u.roles
+	t.chars -= u.chars
+	t.quarters -= u.quarters
+	t.structure -= u.structure
+	t.messages -= u.messages
+	t.prompts -= u.prompts
+	t.names -= u.names
+	t.ids -= u.ids
+	t.calls -= u.calls
+	t.sealed = t.sealed.less(u.sealed)
+	t.opened = t.opened.less(u.opened)
+}
+
+// less takes u from t, member by member.
+func (t *rest) less(u *rest) {
+	t.tools = t.tools.less(&u.tools)
+	t.schema = t.schema.less(&u.schema)
+	t.forced -= u.forced
+	t.barred -= u.barred
+	t.server -= u.server
+	t.away -= u.away
+	t.soundMS -= u.soundMS
+	t.filmMS -= u.filmMS
+	t.pages -= u.pages
+	t.office -= u.office
+	t.files -= u.files
+	t.img = t.img.less(&u.img)
 }
 
 // A frame is an open object or array.
@@ -93,19 +124,24 @@ type frame struct {
 	arg     uint8 // objects: slot or kind of media of the current name
 	hint    mediaKind
 	members uint8 // index of its first member
+	current uint8 // 1 + the slot of the member whose value is being read; 0: none. In an exact pass only
 	object  bool
 	key     bool // objects: the next string is a name
 	full    bool // not all names are remembered
 	ids     bool // arrays: a token id has been seen
 }
 
-// A member is a name in an open object and the totals as they stood before it.
-// Its contribution is the difference from before to the totals at the next
-// member of the object, or to those of now.
+// A member is a name in an open object, with what its value adds to the totals. While the
+// value is read, these are the totals before it.
 type member struct {
-	start, end int    // of the name, in the body
-	plain      bool   // the name is ASCII without escapes
-	before     totals // in an exact pass only
+	start, end int // of the name, in the body
+	until      int // the beginning of the next name that was remembered
+	plain      bool
+	more       bool // the value adds to rest
+	none       bool // it adds nothing
+	writes     int  // s.writes, before the value
+	flow       flow
+	rest       rest // as flow, if more is set
 }
 
 // counting says how many milli-tokens and characters the inside of a JSON string,
@@ -129,7 +165,10 @@ type scanner struct {
 	frames    [maxFrames + 1]frame
 	n         int                // members in use
 	marks     [maxMembers]uint32 // of the names of members, side by side: see mark
+	slots     [maxMembers]uint8  // where in members each of them is
 	effort    int
+	writes    int // how often the totals may have been written
+	unsaved   int // members whose values are being read, and before which rest was what it is
 	members   [maxMembers]member
 	exact     bool // the totals before each name are kept, to take it away again
 	twice     bool // a name came twice, and they were not
@@ -162,8 +201,11 @@ func newScanner(body []byte) *scanner {
 // begin forgets what an earlier pass has found.
 func (s *scanner) begin(exact bool) {
 	s.t, s.part, s.set = totals{}, part{}, [2][slots]int64{}
-	s.model, s.reasoning, s.saw, s.depth, s.n, s.effort = nil, nil, 0, 0, 0, 0
+	s.model, s.reasoning, s.saw, s.depth, s.n, s.effort, s.unsaved = nil, nil, 0, 0, 0, 0, 0
 	s.exact, s.twice, s.broken, s.ended = exact, false, false, false
+	for i := range s.slots {
+		s.slots[i] = uint8(i)
+	}
 	s.payloadBytes, s.strays = 0, 0
 	s.frames[0] = frame{place: asRoot}
 }
@@ -259,6 +301,7 @@ func (f *frame) how() (p place, hint mediaKind) {
 // open enters the object or array at b[i] and returns the offset to go on from.
 func (s *scanner) open(f *frame, i int) int {
 	object := s.body[i] == '{'
+	s.writes++
 	p, hint := f.how()
 	if s.depth == 0 && (s.ended || !object) {
 		s.broken = true // an array, or a second value
@@ -281,14 +324,14 @@ func (s *scanner) open(f *frame, i int) int {
 		if object && choosesOnly(s.body[i:]) {
 			return s.subtree(i, asSkipped)
 		}
-		return s.definition(i, &s.t.tools)
+		return s.definition(i, &s.other().tools)
 	case asSchema:
-		return s.definition(i, &s.t.schema)
+		return s.definition(i, &s.other().schema)
 	case asUnknown:
 		return s.subtree(i, asUnknown)
 	case asStored:
 		if !empty(s.body[i:]) {
-			s.t.server++
+			s.other().server++
 		}
 		return s.subtree(i, asSkipped)
 	case asIDs:
@@ -327,6 +370,9 @@ func (s *scanner) close(object bool) {
 		s.part = part{}
 	}
 	s.n = int(f.members)
+	if f.current > 0 && !s.members[f.current-1].more {
+		s.unsaved--
+	}
 	s.depth--
 	if s.depth == 0 {
 		s.ended = true
@@ -354,6 +400,7 @@ func (s *scanner) name(f *frame, start, end int) {
 	switch f.value {
 	case asContent, asSkipped:
 		if f.arg == callMark {
+			s.writes++
 			s.t.calls++
 		}
 	case asSetting:
@@ -384,8 +431,11 @@ func (f *frame) adds() bool {
 // mark is the same for names of the same bytes, and for all that are not plain: those may
 // be equal to any other.
 func mark(raw []byte, plain bool) uint32 {
-	if !plain || len(raw) == 0 {
+	if !plain {
 		return 0
+	}
+	if len(raw) == 0 {
+		return 1 // as no name of up to 255 bytes has
 	}
 	n := uint32(len(raw))
 	return n<<24 | uint32(raw[0])<<16 | uint32(raw[n/2])<<8 | uint32(raw[n-1])
@@ -433,69 +483,165 @@ func plainKey(dst, raw []byte) []byte {
 	return dst
 }
 
+// other is the part of the totals that few members add to, to be written. A copy is kept
+// first, for the members whose values are being read.
+func (s *scanner) other() *rest {
+	s.writes++
+	if s.unsaved > 0 {
+		s.save()
+	}
+	return &s.t.rest
+}
+
+func (s *scanner) save() {
+	for d := s.depth; d >= 0 && s.unsaved > 0; d-- {
+		if c := s.frames[d].current; c > 0 && !s.members[c-1].more {
+			m := &s.members[c-1]
+			m.rest, m.more = s.t.rest, true
+			s.unsaved--
+		}
+	}
+}
+
 // remember notes a name of the object f. If the name has come before, its first
-// contribution is subtracted: the last one counts, as in encoding/json.
+// contribution is subtracted: the last one counts, as in encoding/json. The work is the
+// same for every name, but for the search of it.
 func (s *scanner) remember(f *frame, start, end int, plain bool) (again bool) {
 	if f.full || s.effort > maxEffort {
 		return false
 	}
 	raw := s.body[start:end]
-	open, marks, own := s.members[f.members:s.n], s.marks[f.members:s.n], mark(raw, plain)
-	for i, other := range marks {
-		if other != own && other != 0 && own != 0 {
-			continue
-		}
-		m := &open[i]
-		other := s.body[m.start:m.end]
-		if !bytes.Equal(other, raw) {
-			if m.plain && plain {
-				continue
-			}
-			same, compared := sameKey(other, raw)
-			s.effort += compared
-			if !same {
-				continue
-			}
-		}
-		if !s.exact {
-			s.twice = true
-			return true
-		}
-		s.effort += len(open)
-		next, until := &s.t, start
-		if i+1 < len(open) {
-			next, until = &open[i+1].before, open[i+1].start
-		}
-		added := next.less(&m.before)
-		for j := i + 1; j < len(open); j++ {
-			open[j].before = open[j].before.less(&added)
-		}
-		s.t = s.t.less(&added)
-		if s.part.open && m.start < s.part.start && s.part.start < until {
-			s.part.clear()
-		}
-		copy(open[i:], open[i+1:])
-		copy(marks[i:], marks[i+1:])
+	own := mark(raw, plain)
+	i := s.find(f, raw, own, plain)
+	again = i < s.n
+	if again && !s.exact {
+		s.twice = true
+		return true
+	}
+	switch {
+	case again && f.current == s.slots[i]+1:
+		s.effort += s.n - int(f.members)
+		s.marks[i] = own
+		s.readAgain(f, start, end, plain)
+		return true
+	case again:
+		s.effort += s.n - int(f.members)
+		s.takeAway(f, i, start)
+		s.moveLast(i)
 		s.n--
-		again = true
-		break
+	case s.exact:
+		s.endMember(f, start)
 	}
 	if s.n == maxMembers {
 		f.full = true
 		return again
 	}
-	m := &s.members[s.n]
 	s.marks[s.n] = own
+	slot := s.slots[s.n]
+	s.n++
+	m := &s.members[slot]
 	m.start, m.end, m.plain = start, end, plain
 	if s.exact {
-		m.before = s.t
+		m.flow, m.more, m.writes = s.t.flow, false, s.writes
+		f.current = slot + 1
+		s.unsaved++
 	}
-	s.n++
 	return again
+}
+
+// readAgain is for the name of the member that is being read, which comes again from start
+// to end: all is as before it.
+func (s *scanner) readAgain(f *frame, start, end int, plain bool) {
+	m := &s.members[f.current-1]
+	if m.writes != s.writes {
+		s.t.flow = m.flow
+		m.writes = s.writes
+	}
+	if m.more {
+		s.other() // keeps what it was for the members around this one
+		s.t.rest, m.more = m.rest, false
+		s.unsaved++
+	}
+	s.dropPart(m.start, start)
+	m.start, m.end, m.plain = start, end, plain
+}
+
+// takeAway subtracts what the member i of f has added, which comes again at start.
+func (s *scanner) takeAway(f *frame, i, start int) {
+	s.endMember(f, start)
+	m := &s.members[s.slots[i]]
+	if !m.none {
+		s.t.flow.less(&m.flow)
+	}
+	if m.more {
+		s.other().less(&m.rest)
+	}
+	s.dropPart(m.start, m.until)
+}
+
+// dropPart forgets the media of the current part if they stand between two offsets.
+func (s *scanner) dropPart(from, until int) {
+	if s.part.open && from < s.part.start && s.part.start < until {
+		s.part.clear()
+	}
+}
+
+// moveLast moves the member i behind all others.
+func (s *scanner) moveLast(i int) {
+	slot := s.slots[i]
+	copy(s.slots[i:s.n], s.slots[i+1:s.n])
+	copy(s.marks[i:s.n], s.marks[i+1:s.n])
+	s.slots[s.n-1] = slot
+}
+
+// find returns where among the members of f the name raw is, or else s.n.
+func (s *scanner) find(f *frame, raw []byte, own uint32, plain bool) int {
+	for i, other := range s.marks[f.members:s.n] {
+		if other != own && other != 0 && own != 0 {
+			continue
+		}
+		i += int(f.members)
+		m := &s.members[s.slots[i]]
+		name := s.body[m.start:m.end]
+		if bytes.Equal(name, raw) {
+			return i
+		}
+		if m.plain && plain {
+			continue
+		}
+		same, compared := sameKey(name, raw)
+		s.effort += compared
+		if same {
+			return i
+		}
+	}
+	return s.n
+}
+
+// endMember ends the value that is being read in f, where the next name begins. The
+// difference of the totals to those before is the value's contribution.
+func (s *scanner) endMember(f *frame, until int) {
+	if f.current == 0 {
+		return
+	}
+	m := &s.members[f.current-1]
+	f.current = 0
+	m.until = until
+	if m.none = m.writes == s.writes; !m.none {
+		m.flow.since(&s.t.flow)
+	}
+	if !m.more {
+		s.unsaved--
+		return
+	}
+	rest := m.rest
+	m.rest = s.t.rest
+	m.rest.less(&rest)
 }
 
 // stringValue reads a string that is a value or an element of f.
 func (s *scanner) stringValue(f *frame, raw []byte, at int) {
+	s.writes++
 	p, hint := f.how()
 	switch p {
 	case asSkipped, asConfig, asThinking, asFormat, asEmbedding, asIDs:
@@ -515,7 +661,8 @@ func (s *scanner) stringValue(f *frame, raw []byte, at int) {
 		s.textOrURL(raw, at, hint)
 	case asSchema:
 		if !means(raw, "json") {
-			s.t.schema.milli += s.textOrURL(raw, at, hint)
+			milli := s.textOrURL(raw, at, hint)
+			s.other().schema.milli += milli
 		}
 	case asTools, asStructure:
 		s.textOrURL(raw, at, hint)
@@ -556,13 +703,13 @@ func (s *scanner) markValue(f *frame, p place, raw []byte) {
 	switch p {
 	case asStored:
 		if len(raw) > 0 {
-			s.t.server++
+			s.other().server++
 		}
 	case asChoice:
 		if means(raw, "any") || means(raw, "tool") || means(raw, "required") {
-			s.t.forced++
+			s.other().forced++
 		} else if means(raw, "none") {
-			s.t.barred++
+			s.other().barred++
 		}
 	case asSealed:
 		s.t.sealed.all += int64(len(raw))
@@ -614,6 +761,7 @@ func (s *scanner) bareValue(f *frame, raw []byte) {
 		s.setting(f, raw)
 	case asInput, asIDs:
 		if !f.object && '0' <= raw[0] && raw[0] <= '9' {
+			s.writes++
 			s.t.ids++
 			if !f.ids && p == asInput {
 				f.ids = true
@@ -818,25 +966,25 @@ func (s *scanner) settlePart() {
 		return
 	}
 	if p.remote {
-		s.t.away++
+		s.other().away++
 	}
 	switch k := p.kind(); k {
 	case mediaImage:
-		s.t.img.add(p.w, p.h, p.low)
+		s.other().img.add(p.w, p.h, p.low)
 	case mediaAudio:
-		s.t.soundMS += p.milliseconds(k)
+		s.other().soundMS += p.milliseconds(k)
 	case mediaVideo:
-		s.t.filmMS += p.milliseconds(k)
+		s.other().filmMS += p.milliseconds(k)
 	case mediaText:
 		if p.remote {
-			s.t.pages++
+			s.other().pages++
 		} else {
-			s.t.files += textFileTokens(p.bytes)
+			s.other().files += textFileTokens(p.bytes)
 		}
 	case mediaOffice:
-		s.t.office += officeTokens(p.bytes)
+		s.other().office += officeTokens(p.bytes)
 	default:
-		s.t.pages += p.pageCount()
+		s.other().pages += p.pageCount()
 	}
 }
 

@@ -147,7 +147,7 @@ var typedTools = []struct {
 func (s *scanner) toolType(sh *shape, raw []byte) {
 	for _, t := range serverTools {
 		if len(raw) >= len(t) && string(raw[:len(t)]) == t {
-			s.t.server++
+			s.other().server++
 			return
 		}
 	}
@@ -355,7 +355,7 @@ func (s *scanner) special(sh *shape, w word) {
 	case wordAnswer:
 		sh.answers++
 	case wordServer:
-		s.t.server++
+		s.other().server++
 	}
 }
 
