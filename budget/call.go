@@ -49,6 +49,7 @@ type Call struct {
 	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
+	refusals   int           // for the rate, of all its attempts
 	refusedBy  *Scope        // what the last refusal spoke of; nil is the innermost
 	holds      bool          // an attempt holds open
 	named      bool          // its header named a wait, and everybody waits for it
@@ -114,14 +115,16 @@ func (c *Call) Admit(ctx context.Context, now time.Time) error {
 	return c.admit(ctx, now, false)
 }
 
-// AdmitAgain waits at the head of the line for a further attempt, or behind the
-// others if the scope has refused again and again. Otherwise a call that is always
-// refused would go first after each pause and bring the next pause.
+// AdmitAgain waits at the head of the line for a further attempt. A call that was itself
+// refused more than twice waits behind the others, if the scope has refused again and
+// again. Otherwise a call that is always refused would go first after each pause and
+// bring the next pause. Calls that were refused less often keep their place: in a long
+// line some were refused at its end once more, and failed after ten minutes.
 func (c *Call) AdmitAgain(ctx context.Context, now time.Time) error {
 	if c.prices() {
 		c.reprice()
 	}
-	return c.admit(ctx, now, !c.blamed().inStreak())
+	return c.admit(ctx, now, c.refusals <= probeFrom || !c.blamed().inStreak())
 }
 
 // Forecast is what the call would wait if it came at now, and for what.
@@ -422,6 +425,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	path := c.path.speaks(c.sent, &r)
 	s := path.inner
 	c.refusedBy = s
+	c.refusals++
 	more, again := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
 	if s != c.scope && c.named { // the header held the model; the body says whom else

@@ -1,21 +1,36 @@
 package budget
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A cut is the safety net under one limit. It answers refusals that the ledger
 // cannot explain: others use the limit unseen, or the limit is lower than
-// configured. Each such refusal takes a fifth off the rate. The rate grows back
-// by one per cent of the limit a second, and never above the limit. The zero cut
-// takes nothing off.
+// configured. Each such refusal takes a quarter off the rate. The rate grows back, and
+// never above the limit. The zero cut takes nothing off.
 //
-// Growing back at one pace would meet the same refusal again and again. So the
-// rate passes slowly through two per cent around the rate that was too much, and
-// more slowly each time it is refused there. Refusals get rarer. When the others
-// leave, the slow zone costs four minutes at most.
+// How it grows depends on which rates are refused:
 //
-// "Too much" is the rate that was refused or, where it says more, what the
-// budget really had in the window before. A provider that counts minutes lets
-// any rate pass until its minute is full, so the rate alone says nothing there.
+//   - About the same rate each time: the limit is lower. The rate grows at full pace, one
+//     per cent of the limit a second, up to two per cent below the refused rate. It
+//     passes slowly through two per cent around that, and more slowly each time it is
+//     refused there.
+//   - Another rate than the last time: others use the limit. The rate grows by a fixed
+//     part of the limit a time, the less the higher it is: 0.16 % of the limit a second
+//     at a quarter of it, 0.08 % at half. After each minute without such a refusal it
+//     grows twice as fast, up to full pace. Two refusals in a row at about the rate of
+//     the one before end that.
+//
+// The first makes refusals of one process rarer, and keeps nearly all of a lower limit.
+// The second brings processes that share a limit without knowing each other to equal
+// shares: the largest loses most and gains least. With the first alone each kept to the
+// rate at which it was refused itself. When the others leave, either costs five minutes
+// at most.
+//
+// The rate that was refused is, where it says more, what the budget really had in the
+// window before. A provider that counts minutes lets any rate pass until its minute is
+// full, so the rate alone says nothing there.
 //
 //	rate   refused ─╮                ╭─ full pace again
 //	                │          _,-'    slow, around what was too much
@@ -26,16 +41,25 @@ type cut struct {
 	since   time.Time
 	trouble int64 // what was missing at the rate that is too much
 	slow    uint  // halvings of the pace in the zone; 0 never refused
+	others  uint  // how many refusals at about the same rate show that there are no others
 }
 
 const (
 	whole      = 1_000_000 // parts
 	deepest    = 950_000   // one twentieth of the limit always runs
-	regrowth   = 10_000    // parts a second
-	refusalCut = 5         // one part in five
+	regrowth   = 10_000    // parts a second, at most
+	refusalCut = 4         // one part in four
 
-	zone    = 20_000 // parts
-	slowest = 6      // halvings: 128 s through the zone, 64 s through the next, and so on
+	growsAt   = whole / 4 // at this rate it grows by growsBy
+	growsBy   = 1600      // parts a second
+	growsFast = time.Minute
+
+	steady    = 2                // cut.others after a refusal at another rate
+	about     = 40               // the same rate is one that differs by one part in so many
+	recalls   = 10 * time.Minute // after that a refusal is a first one
+	zone      = 20_000           // parts
+	firstSlow = 4                // halvings
+	slowest   = 6                // 128 s through the zone, 64 s through the next, and so on
 )
 
 // left returns the parts still taken off now.
@@ -43,9 +67,30 @@ func (c *cut) left(now time.Time) int64 {
 	if c.missing == 0 {
 		return 0
 	}
-	m, d := c.missing, max(0, now.Sub(c.since))
+	d := max(0, now.Sub(c.since))
+	if c.others == 0 {
+		return c.leftAlone(d)
+	}
+	t := d.Seconds()
+	from := float64(whole - c.missing)
+	// What it grows by is growsBy*growsAt/rate: the square of the rate grows evenly.
+	rate := min(from+regrowth*t, math.Sqrt(from*from+2*growsBy*growsAt*faster(t)))
+	return max(0, whole-int64(rate))
+}
+
+// faster is a time in seconds that passes twice as fast after each growsFast.
+func faster(d float64) float64 {
+	step := growsFast.Seconds()
+	n := min(math.Floor(d/step), 16)
+	fast := math.Exp2(n)
+	return step*(fast-1) + fast*(d-n*step)
+}
+
+// leftAlone is left after a time of d, where nothing shows that others use the limit.
+func (c *cut) leftAlone(d time.Duration) int64 {
 	// Down to the zone at full pace; through it slowly; then twice as fast
 	// with each further width of it.
+	m := c.missing
 	to, pace := c.trouble+zone, int64(regrowth)
 	for slow := int(c.slow); ; slow-- {
 		if m > to {
@@ -72,10 +117,16 @@ func (c *cut) left(now time.Time) int64 {
 func (c *cut) deepen(now time.Time, sustained int64) {
 	m := c.left(now)
 	trouble := min(max(m, whole-sustained), m+(whole-m)/2)
-	if c.slow > 0 && abs(trouble-c.trouble) <= 2*zone {
+	same := abs(trouble-c.trouble) <= (whole-c.trouble)/about
+	switch {
+	case c.slow == 0 || now.Sub(c.since) > recalls:
+		c.slow, c.others = firstSlow, 0
+	case !same:
+		c.slow, c.others = firstSlow, steady
+	case c.others > 0:
+		c.others--
+	default:
 		c.slow = min(c.slow+1, slowest)
-	} else {
-		c.slow = slowest - 2
 	}
 	c.trouble = trouble
 	c.missing, c.since = min(deepest, max(m+(whole-m)/refusalCut, trouble+zone)), now
@@ -91,11 +142,4 @@ func (c *cut) of(n int64, now time.Time) int64 {
 		return n
 	}
 	return n/whole*(whole-m) + n%whole*(whole-m)/whole
-}
-
-func abs(n int64) int64 {
-	if n < 0 {
-		return -n
-	}
-	return n
 }

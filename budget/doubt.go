@@ -258,3 +258,10 @@ func median(of [pairs]int64) int64 {
 	slices.Sort(of[:])
 	return of[pairs/2]
 }
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

@@ -76,13 +76,13 @@ func (s *Scope) heed(now time.Time) {
 }
 
 // String is what readCut reads.
-func (c *cut) String() string { return fmt.Sprint(c.missing, c.trouble, c.slow) }
+func (c *cut) String() string { return fmt.Sprint(c.missing, c.trouble, c.slow, c.others) }
 
-// readCut is a cut that another process made at that instant.
+// readCut is a cut that another process made at that instant, after a refusal.
 func readCut(text string, at time.Time) (c cut, ok bool) {
-	n, err := fmt.Sscan(text, &c.missing, &c.trouble, &c.slow)
+	n, err := fmt.Sscan(text, &c.missing, &c.trouble, &c.slow, &c.others)
 	c.since = at
-	return c, n == 3 && err == nil && c.missing >= 0 && c.missing <= deepest && c.trouble >= 0 && c.trouble <= whole && c.slow <= slowest
+	return c, n == 4 && err == nil && c.missing >= 0 && c.missing <= deepest && c.trouble >= 0 && c.trouble <= whole && c.slow <= slowest && c.others <= steady
 }
 
 // heedCharge takes over what another process has seen of the charge rule, and asks
