@@ -268,7 +268,6 @@ func TestABodyIsPricedByItsText(t *testing.T) {
 		{"*/*", "", text, false},
 		{"application/javascript", "", text, false},
 		{"application/x-amz-json-1.1", "", text, false},
-		{"application/octet-stream", "", text, true},
 		{"application/octet-stream", "gzip", pack(text, gz), true},
 		{"application/jsonlines", "", text, true},
 		{"binary/octet-stream", "", " \n" + text, true},
