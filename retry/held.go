@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -171,7 +172,7 @@ func (h *held) Close() error {
 // plain returns body as text: unpacked if the caller asked for a coding itself and
 // so net/http has left it packed. What cannot be unpacked is returned as it is.
 func plain(h http.Header, body []byte) []byte {
-	coding := h.Get("Content-Encoding")
+	coding := strings.Join(h.Values("Content-Encoding"), ",") // one list, in several lines or one
 	if packed.Plain(coding) || !packed.Known(coding) {
 		return body
 	}

@@ -29,11 +29,19 @@ func TestAnExhaustedAccountIsNotTriedAgain(t *testing.T) {
 // Report: openai/codex#6340, mindsdb/anton#284
 func TestAnExhaustedAccountIsKnownInGzip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		packed := pack(noCredit)
-		s := play(answer(429, packed, "Content-Encoding", "gzip"))
-		r := send(t, mustNew(t, s, Options{}), post(t.Context(), t, chat))
-		if s.calls() != 1 || r.body != packed {
-			t.Errorf("%d calls, %+v", s.calls(), r)
+		for _, coding := range [][]string{{"gzip"}, {"identity", "gzip"}, {"gzip", "gzip"}} { // lines of the field
+			packed, fields := pack(noCredit), []string(nil)
+			if coding[0] == "gzip" && len(coding) > 1 {
+				packed = pack(packed)
+			}
+			for _, line := range coding {
+				fields = append(fields, "Content-Encoding", line)
+			}
+			s := play(answer(429, packed, fields...))
+			r := send(t, mustNew(t, s, Options{}), post(t.Context(), t, chat))
+			if s.calls() != 1 || r.body != packed {
+				t.Errorf("%q: %d calls, %+v", coding, s.calls(), r)
+			}
 		}
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tripmeter/tripmeter/internal/rttest"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/transport"
 )
@@ -268,7 +269,6 @@ func TestABodyIsPricedByItsText(t *testing.T) {
 		{"*/*", "", text, false},
 		{"application/javascript", "", text, false},
 		{"application/x-amz-json-1.1", "", text, false},
-		{"application/octet-stream", "", text, true},
 		{"application/octet-stream", "gzip", pack(text, gz), true},
 		{"application/jsonlines", "", text, true},
 		{"binary/octet-stream", "", " \n" + text, true},
@@ -291,6 +291,35 @@ func TestABodyIsPricedByItsText(t *testing.T) {
 				t.Errorf("%s, %q, %s: %v, %v; want %v", c.typed, c.coding, how, cost, err, plain)
 			}
 		}
+	}
+}
+
+// An answer that the caller asked for packed is read by all lines of its field too.
+func TestUsageOfAnAnswerPackedInSeveralLines(t *testing.T) {
+	gz := func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
+	for _, lines := range [][]string{{"gzip"}, {"identity", "gzip"}, {"gzip", "gzip"}, {"gzip, gzip"}} {
+		synctest.Test(t, func(t *testing.T) {
+			body := pack(`{"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}`, gz)
+			if strings.Count(strings.Join(lines, ""), "gzip") == 2 {
+				body = pack(body, gz)
+			}
+			var got limit.Cost
+			rt := gate(t, transport.Options{
+				Trace: transport.Trace{Settled: func(s transport.Settlement) { got = s.Charged }},
+				Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+					rttest.Drain(r)
+					resp := response(r, 200, "application/json", body)
+					resp.Header["Content-Encoding"] = lines
+					return resp, nil
+				}),
+			})
+			if _, b, err := finish(rt.RoundTrip(ask(t, t.Context(), chat))); err != nil || b != body {
+				t.Errorf("%q: the body was changed: %v", lines, err)
+			}
+			if got != (limit.Cost{Requests: 1, Input: 11, Output: 7}) {
+				t.Errorf("%q: charged %v", lines, got)
+			}
+		})
 	}
 }
 

@@ -27,6 +27,7 @@ type prompt struct {
 	head   []byte
 	coding string // of its bytes; "" is plain
 	typed  string // Content-Type
+	opaque bool   // no type says what it is, and it may be in memory
 }
 
 // text is the body as plain text, nil if it was not read.
@@ -79,13 +80,14 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 	p.typed = contentType
 	isPacked := !packed.Plain(coding)
 	o := estimate.Options{Path: req.URL.Path, Counter: counter}
+	readable := estimate.Readable(contentType)
+	p.opaque = !readable && !isPacked && req.GetBody != nil && size <= estimate.MaxBody && p.media() == typeBytes
 	var again func() (io.ReadCloser, error)
-	if req.GetBody != nil {
+	if !p.opaque && req.GetBody != nil {
 		again = copies(req.Body)
 	}
-	readable := estimate.Readable(contentType)
 	switch {
-	case readable || size > estimate.MaxBody:
+	case readable || p.opaque || size > estimate.MaxBody:
 	case again == nil:
 		readable = readAnyway(p.media())
 	case p.holdsObject(coding):
@@ -113,6 +115,8 @@ func inspect(req *http.Request, most int64, counter estimate.Counter) (prompt, e
 const (
 	typeJSON = "application/json"
 	typeForm = "application/x-www-form-urlencoded"
+
+	typeBytes = "application/octet-stream"
 )
 
 // readAnyway reports whether a body of that type is read ahead although its type is not
@@ -241,6 +245,13 @@ func (p *prompt) price(e *profile.Endpoint) (r *estimate.Request, requests int64
 	}
 	if e.Items != "" && p.read {
 		return r, max(1, elements(p.text(), e.Items))
+	}
+	if e.Does == profile.Unlisted && p.opaque { // some clients name no better type for JSON
+		if again := copies(p.body); again != nil {
+			if text := inMemory(p.body); isObject(text) {
+				p.Request, p.typed, p.read, p.head = estimate.Inspect(text, estimate.Options{}), typeJSON, true, text
+			}
+		}
 	}
 	if e.Does == profile.Unlisted && !p.prompts() {
 		p.Request = estimate.Request{Kind: "count", Choices: 1, Size: r.Size}
