@@ -360,7 +360,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if s.profile.Foreign {
 		return
 	}
-	left, changes := c.path.learn(now, i, own, m)
+	left, changes := c.path.learn(now, attempt{c.number, c.sent}, i, own, m)
 	c.tell(changes)
 	for _, r := range left {
 		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
@@ -392,6 +392,7 @@ func (c *Call) question(now time.Time, r reading) {
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
+	c.together(now, d)
 	c.watch.Paused(c.path.pause(now, d))
 }
 
@@ -406,6 +407,14 @@ func (c *Call) blamed() *Scope {
 // Waiting reports whether the header of the last answer named a wait, so that
 // everybody waits already.
 func (c *Call) Waiting() bool { return c.named }
+
+// kind is the kind of limit that refused: as the refusal says, or as its header shows.
+func (c *Call) kind(r *Refusal) string {
+	if r.Dimension == "" && c.noRequests {
+		return "requests"
+	}
+	return r.Dimension
+}
 
 // Refuse ends an attempt that was refused for its rate. Nothing leaves until the
 // wait is over. After that there is as much as the refused call needs and nothing
@@ -452,7 +461,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, c.marks)
 	if concerned == nil {
-		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
+		if changes = append(changes, path.guess(now, c.kind(&r))...); len(changes) > 0 {
 			concerned = path.learned()
 		}
 	}
