@@ -85,6 +85,9 @@ func (s *Scope) setPlaces(n int) (waited int) {
 		return 0
 	}
 	s.opening.places = n
+	if most := s.places.most; most > 0 {
+		n = min(n, most)
+	}
 	return s.meter().HoldInFlight(s.name, n)
 }
 
@@ -134,7 +137,7 @@ func (s *Scope) endOpening() {
 	}
 	s.opening.timer.Stop()
 	s.opening.places, s.opening.sick = 0, false
-	s.meter().HoldInFlight(s.name, 0)
+	s.holdPlaces()
 }
 
 // meter is the ledger of a budget that has one of its own.

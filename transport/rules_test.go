@@ -222,3 +222,39 @@ func TestALimitOfASecondIsNotAMinutes(t *testing.T) {
 		})
 	}
 }
+
+// A limit on calls at once names nothing, whatever the fields of a rate say beside it.
+// Taken for a rate's, its refusals left half of the places empty, one answer in four a
+// refusal.
+func TestALimitOnCallsAtOnce(t *testing.T) {
+	plenty := func(r *rule, h http.Header, wait time.Duration) {
+		h.Set("X-Ratelimit-Limit-Requests", "6000")
+		h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(int(r.level)))
+		h.Set("X-Ratelimit-Reset-Requests", r.full().Truncate(time.Millisecond).String())
+	}
+	for _, c := range []struct {
+		name   string
+		o      transport.Options
+		places int
+		fields func(*rule, http.Header, time.Duration)
+	}{
+		{"nothing configured", transport.Options{}, 4, nil},
+		{"sixteen", transport.Options{}, 16, nil},
+		{"fields of a rate", transport.Options{}, 4, plenty},
+		{"a rate configured", transport.Options{RPM: 6000}, 4, plenty},
+		{"a rate configured, no fields", transport.Options{RPM: 6000}, 8, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &rule{n: 6000, window: time.Minute, holds: 6000, places: c.places, status: 429, body: `{"error":{"message":"Too many requests"}}`, fields: c.fields}
+				var served int
+				time.AfterFunc(5*time.Minute, func() { r.mu.Lock(); served = r.served; r.mu.Unlock() })
+				lost := r.drive(t, c.o, 750*time.Millisecond/time.Duration(c.places))
+				fits := c.places * int(5*time.Minute/(1500*time.Millisecond))
+				if late := r.served - served; lost > 0 || late < fits*85/100 || r.refused > 60 {
+					t.Errorf("of %d calls that fit %d were served; %d were refused, %d lost", fits, late, r.refused, lost)
+				}
+			})
+		})
+	}
+}
