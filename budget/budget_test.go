@@ -283,7 +283,7 @@ func TestTheWindowOfAQuota(t *testing.T) {
 			{Name: "a day", Unit: limit.Requests, Rate: limit.Rate{N: 14_400, Window: day}},
 			{Name: rpm, Unit: limit.Requests, Rate: limit.PerMinute(600)},
 		}, Profile: row.profile})
-		if got := b.Scope().window(row.unit, row.q, row.unnamed); got != row.want {
+		if got, _ := b.Scope().window(row.unit, row.q, row.unnamed); got != row.want {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
 		}
 	}

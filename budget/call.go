@@ -47,6 +47,7 @@ type Call struct {
 	marks      *marks        // nil is none
 	sums       predictions   // of the charge rules, when it left
 	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
+	others     int           // attempts under way when it left
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
 	refusals   int           // for the rate, of all its attempts
@@ -293,7 +294,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
 	c.number = c.path.budget.attempts.Add(1)
 	c.open.Sent()
-	c.sums, c.flurry = c.scope.doubt.sending(now, &c.price)
+	c.sums, c.flurry, c.others = c.scope.doubt.sending(now, &c.price)
 	c.arrival = c.arrives()
 	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
 	return c.open
@@ -313,6 +314,7 @@ func (c *Call) Busy() { c.busy = true }
 // Pass notes an answer that is no refusal and whose header says nothing of
 // limits.
 func (c *Call) Pass(now time.Time) {
+	c.letIn(now)
 	c.path.admitted(now, c.sent, c.number, c.busy)
 	c.path.answered(c.busy)
 	c.open.Passed()
@@ -344,6 +346,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
+		c.letIn(now)
 		c.path.admitted(now, c.sent, c.number, c.busy)
 		if c.price.rule.Charge == estimate.ChargeActual {
 			own.Output = 0 // not produced yet
@@ -363,7 +366,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	if s.profile.Foreign {
 		return
 	}
-	left, changes := c.path.learn(now, i, own, m)
+	left, changes := c.path.learn(now, attempt{c.number, c.sent}, i, own, m)
 	c.tell(changes)
 	for _, r := range left {
 		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
@@ -395,6 +398,7 @@ func (c *Call) question(now time.Time, r reading) {
 
 // Pause holds everybody of the innermost scope for d.
 func (c *Call) Pause(now time.Time, d time.Duration) {
+	c.together(now, d)
 	c.watch.Paused(c.path.pause(now, d))
 }
 
@@ -410,6 +414,28 @@ func (c *Call) blamed() *Scope {
 // everybody waits already.
 func (c *Call) Waiting() bool { return c.named }
 
+// letIn notes that the attempt was let in, unless the server says that it is busy.
+func (c *Call) letIn(now time.Time) {
+	if !c.busy {
+		c.scope.letIn(now, c.others)
+	}
+}
+
+// full reports whether a limit on calls at once explains a refusal. A wait or a limit
+// with nothing left explains it otherwise.
+func (c *Call) full(now time.Time, r *Refusal) bool {
+	return !r.Named && !c.named && !c.noRequests && r.Dimension != "tokens" && r.Dimension != "input" && r.Dimension != "output" &&
+		c.scope.full(now, c.sent, c.others)
+}
+
+// kind is the kind of limit that refused: as the refusal says, or as its header shows.
+func (c *Call) kind(r *Refusal) string {
+	if r.Dimension == "" && c.noRequests {
+		return "requests"
+	}
+	return r.Dimension
+}
+
 // Refuse ends an attempt that was refused for its rate. Nothing leaves until the
 // wait is over. After that there is as much as the refused call needs and nothing
 // beyond, for the first in line.
@@ -417,7 +443,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	if l, ok := c.scope.ledger.(interface{ Refused(limit.Reservation) }); ok && c.holds {
 		l.Refused(c.open) // a ledger on paper counts them
 	}
-	if r.NotRate {
+	if r.NotRate || c.full(now, &r) {
 		c.path.failed(now)
 		c.End(Refused)
 		return
@@ -456,7 +482,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	d = min(max(d, c.wait), s.maxPause)
 	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, c.marks)
 	if concerned == nil {
-		if changes = append(changes, path.guess(now, r.Dimension)...); len(changes) > 0 {
+		if changes = append(changes, path.guess(now, c.kind(&r))...); len(changes) > 0 {
 			concerned = path.learned()
 		}
 	}

@@ -19,6 +19,7 @@ type dimension struct {
 	named      time.Time   // when a header said so last
 	times      int         // how often
 	silent     int         // answers since then that did not
+	answered   bool        // one that was no refusal did
 	cut        cut
 	law        lawful
 	used       recent    // of it, by this budget

@@ -111,9 +111,9 @@ func (d *doubt) alone(flurry uint64) bool {
 	return d.flurry-flurry < flurries && d.crowded[flurry%flurries/64]>>(flurry%64)&1 == 0
 }
 
-// sending adds an attempt that leaves at now, and returns the sums up to it and its
-// flurry.
-func (d *doubt) sending(now time.Time, p *Price) (predictions, uint64) {
+// sending adds an attempt that leaves at now, and returns the sums up to it, its flurry,
+// and how many others are under way.
+func (d *doubt) sending(now time.Time, p *Price) (predictions, uint64, int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for r, n := range p.arrival() {
@@ -121,7 +121,7 @@ func (d *doubt) sending(now time.Time, p *Price) (predictions, uint64) {
 	}
 	flurry := d.stir(now)
 	d.open++
-	return d.sums, flurry
+	return d.sums, flurry, d.open - 1
 }
 
 // gone notes that an attempt that left is over, in any way.

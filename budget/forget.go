@@ -15,9 +15,11 @@ const (
 	mostSilence  = 30
 )
 
-// heard notes that a header has named the limit at now.
-func (d *dimension) heard(now time.Time) {
+// heard notes that a header has named the limit at now, that of a refusal or of
+// another answer.
+func (d *dimension) heard(now time.Time, refused bool) {
 	d.named, d.silent = now, 0
+	d.answered = d.answered || !refused
 	d.times = min(d.times+1, mostSilence)
 }
 
@@ -26,24 +28,54 @@ func (d *dimension) heard(now time.Time) {
 // limits that are over come back in gone, for [Scope.forget]. The caller holds s.mu.
 func (s *Scope) silence(now, sent time.Time) (changes []change, gone []forgotten) {
 	for _, d := range s.dims {
-		if d.said == 0 || d.copied || !d.guessed.IsZero() || !d.named.Before(sent) {
+		if d.said == 0 || d.copied || !d.guessed.IsZero() || !d.named.Before(sent) || d.rests(now) {
 			d.silent = 0
 			continue
 		}
 		if d.silent++; d.silent <= max(leastSilence, d.times) {
 			continue
 		}
-		if d.configured.Rate.N == 0 {
+		old := d.limit
+		switch n := d.configured.Rate.N; {
+		case !d.answered && d.limit.Rate.Window <= refusalAge:
+			d.loosen(now)
+		case n == 0:
 			gone = append(gone, forgotten{d, quota{d.limit.Unit, d.limit.Rate.Window}})
 			continue
+		default:
+			d.unsay()
 		}
-		old := d.limit
-		d.unsay()
 		if _, changed := s.apply(d, now); changed {
 			changes = append(changes, change{old, d.limit, false})
 		}
 	}
 	return changes, gone
+}
+
+// refusalAge is how long a limit is kept that only refusals name.
+const refusalAge = guessAge
+
+// rests reports whether d is a limit that only refusals name, and did not long ago.
+// Some providers show their limits on refusals alone, so the silence of other answers
+// says nothing. A limit of a longer window is not kept for it: one wrong refusal would
+// be a call an hour.
+func (d *dimension) rests(now time.Time) bool {
+	return !d.answered && d.limit.Rate.Window <= refusalAge && now.Sub(d.named) < refusalAge
+}
+
+// loosen lets a limit that only refusals named grow from where it is, as nothing was
+// refused for long. Were it lifted at once, all who wait would leave together.
+func (d *dimension) loosen(now time.Time) {
+	said := d.said
+	d.unsay()
+	n := d.configured.Rate.N
+	if n == 0 {
+		d.guess(said, now)
+		return
+	}
+	if missing := whole - int64(float64(said)/float64(n)*whole); missing > d.cut.left(now) {
+		d.cut = cut{missing: missing, since: now}
+	}
 }
 
 // A forgotten is a learned limit that answers do not repeat.
@@ -53,7 +85,7 @@ type forgotten struct {
 }
 
 // unsay forgets what headers said of d.
-func (d *dimension) unsay() { d.said, d.shown, d.silent, d.times = 0, 0, 0, 0 }
+func (d *dimension) unsay() { d.said, d.shown, d.silent, d.times, d.answered = 0, 0, 0, 0, false }
 
 // forget removes the learned limit d. Where outer, a limit of its unit and window, is
 // configured further out, d becomes a copy of that and keeps its credit. Else the
@@ -84,6 +116,9 @@ func (s *Scope) forget(now time.Time, d *dimension, outer *dimension) (changes [
 func (s *Scope) drop(i int) {
 	name := s.dims[i].limit.Name
 	s.dims = append(s.dims[:i:i], s.dims[i+1:]...)
+	if !s.short() {
+		s.taught.Store(false) // the next refusal needs a tally for its guess
+	}
 	s.publish()
 	s.ledger.EnforceScopeLimit(s.name, limit.Limit{Name: name})
 }

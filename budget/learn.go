@@ -46,7 +46,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 		d = &dimension{limit: limit.Limit{Name: NameOf(u, window), Unit: u, Rate: limit.Rate{Window: window}}, born: now}
 		s.add(d)
 	}
-	d.heard(now)
+	d.heard(now, own == (limit.Cost{}))
 	ceiling := d.ceiling()
 	if q.Limit.OK && q.Limit.N > 0 {
 		d.nameLimit(q)
@@ -116,31 +116,32 @@ func ofADay(q headers.Quota) bool {
 //     are a second's as often as a minute's
 //   - none for a first limit on requests without a reset: it is a day's as often
 //     as a minute's
-//   - a minute, by the custom of these APIs
-func (p *Path) window(u limit.Unit, q headers.Quota, unnamed bool) time.Duration {
+//   - a minute, by the custom of these APIs; only then custom is set, and for a size
+//     that was taken for a minute's before
+func (p *Path) window(u limit.Unit, q headers.Quota, unnamed bool) (window time.Duration, custom bool) {
 	if q.Window > 0 {
-		return q.Window
+		return q.Window, false
 	}
-	if q.Inferred > 0 {
-		return q.Inferred
+	if q.Inferred > 0 && !(unnamed && q.Reset.D%time.Second == 0) { // whole seconds fit by chance
+		return q.Inferred, false
 	}
 	if q.Limit.OK {
 		for i := len(p.scopes) - 1; i >= 0; i-- {
 			if w := p.scopes[i].sized(u, q.Limit.N); w > 0 {
-				return w
+				return w, w <= time.Minute
 			}
 		}
 	}
 	if p.account.profile.Linear && q.Reset.OK && q.Limit.OK && q.Remaining.OK && q.Remaining.N < q.Limit.N && q.Limit.N > 0 {
-		return refilledIn(q)
+		return refilledIn(q), false
 	}
 	if q.Reset.OK && q.Reset.D > time.Minute+time.Second || unnamed && q.Reset.D <= 10*time.Second {
-		return 0
+		return 0, false
 	}
 	if u == limit.Requests && !q.Reset.OK && !p.has(u, time.Minute) {
-		return 0
+		return 0, false
 	}
-	return time.Minute
+	return time.Minute, true
 }
 
 // refilledIn is the shortest window in which a bucket that misses what q misses

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tripmeter/tripmeter/headers"
@@ -84,6 +85,9 @@ func (s *Scope) setPlaces(n int) (waited int) {
 		return 0
 	}
 	s.opening.places = n
+	if most := s.places.most; most > 0 {
+		n = min(n, most)
+	}
 	return s.meter().HoldInFlight(s.name, n)
 }
 
@@ -133,7 +137,7 @@ func (s *Scope) endOpening() {
 	}
 	s.opening.timer.Stop()
 	s.opening.places, s.opening.sick = 0, false
-	s.meter().HoldInFlight(s.name, 0)
+	s.holdPlaces()
 }
 
 // meter is the ledger of a budget that has one of its own.
@@ -185,19 +189,40 @@ const (
 	guessAge    = 10 * time.Minute
 )
 
-// A tally is what a scope without limits used in the last window.
+// A tally is what a scope used in the last window that has no limit of a minute.
 type tally struct {
 	requests, input, output recent
 }
 
-// tallies counts what an attempt takes of a scope without limits.
+// short reports whether the scope has a limit of a minute or less, which paces its
+// calls, or one that was configured. The caller holds s.mu.
+func (s *Scope) short() bool {
+	return slices.ContainsFunc(s.dims, func(d *dimension) bool {
+		return d.limit.Rate.Window <= guessWindow || d.configured.Rate.N > 0
+	})
+}
+
+// paced reports whether a scope of the path has such a limit.
+func (p *Path) paced() bool {
+	return slices.ContainsFunc(p.scopes, func(s *Scope) bool {
+		if !s.some.Load() {
+			return false
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.short()
+	})
+}
+
+// tallies counts what an attempt takes of a scope without limits, or with long ones
+// alone.
 func (s *Scope) tallies(now time.Time, c limit.Cost) {
 	if s.taught.Load() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.dims) > 0 {
+	if s.short() {
 		s.tally = nil
 		s.taught.Store(true)
 		return
@@ -215,11 +240,12 @@ func (s *Scope) tallies(now time.Time, c limit.Cost) {
 	}
 }
 
-// guess teaches the inner scope a limit from a refusal of that kind, if none of the
-// path is known. It returns the limit.
+// guess teaches the inner scope a limit from a refusal of that kind. It does nothing if
+// the path has a limit that was configured or is of a minute or less. It returns the
+// limit.
 func (p *Path) guess(now time.Time, kind string) (changes []change) {
 	s := p.inner
-	if !s.own || s.taught.Load() || p.hasLimits() {
+	if !s.own || s.taught.Load() || p.paced() {
 		return nil
 	}
 	s.mu.Lock()
@@ -233,16 +259,19 @@ func (p *Path) guess(now time.Time, kind string) (changes []change) {
 	if part(u, used) <= 0 {
 		u = limit.Requests // no model ran
 	}
-	d := &dimension{
-		limit: limit.Limit{Name: NameOf(u, guessWindow), Unit: u, Rate: limit.Rate{Window: guessWindow}},
-		born:  now, said: min(guessRoom*part(u, used), limit.MaxUnits), guessed: now,
-		cut: cut{missing: whole - whole/guessRoom, since: now},
-	}
+	d := &dimension{limit: limit.Limit{Name: NameOf(u, guessWindow), Unit: u, Rate: limit.Rate{Window: guessWindow}}, born: now}
+	d.guess(part(u, used), now)
 	s.add(d)
 	old := d.limit
 	s.apply(d, now)
 	s.endOpening()
 	return []change{{old, d.limit, false}}
+}
+
+// guess makes d a guess of n units a window at now, that grows from there.
+func (d *dimension) guess(n int64, now time.Time) {
+	d.said, d.guessed = min(guessRoom*n, limit.MaxUnits), now
+	d.cut = cut{missing: whole - whole/guessRoom, since: now}
 }
 
 // learned are the limits of the inner scope, to be drained after a guess.

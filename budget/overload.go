@@ -18,6 +18,9 @@ type overload struct {
 	rested time.Time // when the last rest ended
 	row    bool      // no attempt that left after it was answered
 	n      int       // rests in the row
+
+	since    time.Time // when the last named wait ends
+	together int       // attempts refused with it
 }
 
 // crowded is from how many rests in a row on one call at a time goes.
@@ -37,6 +40,20 @@ func (o *overload) rest(now time.Time, wait time.Duration) time.Duration {
 	o.n++
 	o.rested, o.row = now.Add(wait), true
 	return wait
+}
+
+// crowd takes in a named wait until then, for an attempt that left at sent. It reports
+// whether attempts that left together were refused. They would be again at the end of
+// the wait, if all went at once.
+func (o *overload) crowd(sent, until time.Time) bool {
+	if !sent.Before(o.since) {
+		o.together = 0
+	}
+	if until.After(o.since) {
+		o.since = until
+	}
+	o.together++
+	return o.together == crowded
 }
 
 // answered notes that the attempt that left at sent was not refused.
@@ -59,7 +76,9 @@ const mostRest = 8 * time.Second
 // attempt goes; 0 is none. The attempt must still be ended.
 func (c *Call) Overloaded(now time.Time, wait time.Duration, named bool) {
 	s := c.scope
-	if !named {
+	if named {
+		c.together(now, wait)
+	} else {
 		s.mu.Lock()
 		if wait <= 0 {
 			wait = shortRest
@@ -76,4 +95,16 @@ func (c *Call) Overloaded(now time.Time, wait time.Duration, named bool) {
 		return
 	}
 	c.watch.Paused(s.hold(now, limit.Pause{For: wait, Why: "it is overloaded", KeepCredit: true}))
+}
+
+// together notes that the provider has named a wait d that is not for the rate. If
+// attempts that left together were answered so, calls go one at a time after it.
+func (c *Call) together(now time.Time, d time.Duration) {
+	s := c.scope
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takeBack(c.number)
+	if s.overload.crowd(c.sent, now.Add(d)) && s.own {
+		s.reopen()
+	}
 }

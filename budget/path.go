@@ -160,13 +160,20 @@ func (p *Path) admitted(now, sent time.Time, number uint64, busy bool) {
 // attempt on arrival, zero if it refused it. m are the marks of an attempt that was
 // not refused, or nil. Nothing here raises credit; the
 // caller hands the readings to Reservation.LowerIn.
-func (p *Path) learn(now time.Time, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
+func (p *Path) learn(now time.Time, a attempt, i *headers.Info, own limit.Cost, m *marks) (left []reading, changes []change) {
 	swapped := swapped(i)
 	visit(i, p.account.shape.tokens, func(u limit.Unit, q headers.Quota) {
 		if !q.Limit.OK && !q.Remaining.OK || swapped && u != limit.Requests {
 			return
 		}
-		window := p.window(u, q, i.Unnamed && u == limit.Requests)
+		window, custom := p.window(u, q, i.Unnamed && u == limit.Requests)
+		if custom {
+			was := window
+			if window = p.period(now, a, u, q, own); window != was {
+				// Once the other limit is there: what waits would leave between the two.
+				defer func(of *Scope) { of.unname(now, u, was) }(p.place(u, q, was))
+			}
+		}
 		if window == 0 {
 			return
 		}

@@ -157,6 +157,9 @@ func (s *Scope) concerns(d *dimension, kind string, wait time.Duration, noReques
 	} else if long && wait <= time.Minute {
 		return false
 	}
+	if !d.guessed.IsZero() {
+		return true // it stands for whatever limit there is
+	}
 	u := d.limit.Unit
 	switch kind {
 	case "requests":

@@ -30,11 +30,14 @@ type Scope struct {
 
 	options atomic.Pointer[limit.ScopeOptions] // nil: the zero ones
 
-	busy    atomic.Bool // a call used it lately
-	gone    atomic.Bool // the budget dropped it
-	some    atomic.Bool // it has a limit or a streak: else it has nothing to note
-	opened  atomic.Bool // its opening is over
-	taught  atomic.Bool // it has or had a limit: nothing is tallied for a guess
+	busy    atomic.Bool            // a call used it lately
+	gone    atomic.Bool            // the budget dropped it
+	some    atomic.Bool            // it has a limit or a streak: else it has nothing to note
+	opened  atomic.Bool            // its opening is over
+	places  places                 // calls at once
+	crowds  atomic.Bool            // places are not zero
+	periods map[limit.Unit]*period // of limits whose fields name no window
+	taught  atomic.Bool            // it has or had a limit: nothing is tallied for a guess
 	inForce atomic.Pointer[[]limit.Limit]
 
 	adopt   sync.Once

@@ -29,6 +29,8 @@
 //	x-trial-endpoint-call-*, x-endpoint-monthly-*     Cohere
 //	Retry-After, Retry-After-Ms, X-Ms-Retry-After-Ms  RFC 9110 and Azure
 //	X-Retry-After, X-Retry-After-Ms                   gateways
+//	X-RateLimit-Retry-After                           gateways
+//	X-AI-RateLimit-Retry-After                        Kong AI Gateway
 //	ratelimitbysize-{limit,...}                       Mistral until 2025, tokens
 //	x-ratelimit-timeremaining                         GitHub Models, a wait
 //	x-should-retry                                    OpenAI, Anthropic

@@ -336,6 +336,8 @@ func kindOf(key string) kind {
 			return kindNone
 		}
 		switch c := key[2] | 0x20; {
+		case c == 'r' && foldEqual(key, "x-ratelimit-retry-after"), c == 'a' && foldEqual(key, "x-ai-ratelimit-retry-after"):
+			return kindRetry
 		case c == 'r' && (foldEqual(key, "x-retry-after") || foldEqual(key, "x-retry-after-ms")):
 			return kindRetry
 		case c == 'r' && !foldPrefix(key, "x-rate"): // X-Request-Id, on nearly every answer

@@ -23,24 +23,41 @@ func Mendable(err error) bool {
 	if e := (*net.DNSError)(nil); errors.As(err, &e) && e.IsNotFound && !e.IsTemporary && !e.IsTimeout {
 		return false
 	}
-	// A TLS alert from the other side: it does not take our certificate, our
-	// protocol version or the name we asked for.
-	if e := (*net.OpError)(nil); errors.As(err, &e) && (e.Op == "remote error" || e.Op == "local error") {
+	if malformedAddress(err) {
 		return false
+	}
+	// A TLS alert from the other side: it does not take our certificate, our
+	// protocol version or the name we asked for. That of a proxy stands inside another.
+	for e, next := (*net.OpError)(nil), err; errors.As(next, &e); next = e.Err {
+		if e.Op == "remote error" || e.Op == "local error" {
+			return false
+		}
 	}
 	text := err.Error()
 	return !badCertificate(err) && !holds(text, neverSent) && !holds(text, malformed) &&
-		!holds(text, handshake) && !slices.Contains(proxyRefusals, text)
+		!holds(text, handshake) && !holds(text, lasting) && !slices.ContainsFunc(proxyRefusals, func(s string) bool {
+		return text == s || strings.HasSuffix(text, ": "+s) // wrapped
+	})
+}
+
+// malformedAddress reports whether an address cannot be one, so that no dial finds it.
+func malformedAddress(err error) bool {
+	var (
+		address *net.AddrError
+		parse   *net.ParseError
+		network net.UnknownNetworkError
+	)
+	return slices.ContainsFunc([]any{&address, &parse, &network}, func(target any) bool { return errors.As(err, target) })
 }
 
 // Unsent reports whether err proves that nothing of the request left: there was
 // no connection to send it on, or net/http refused it before it looked for one.
 func Unsent(err error) bool {
-	if e := (*net.OpError)(nil); errors.As(err, &e) && (e.Op == "dial" || e.Op == "proxyconnect") {
+	if e := (*net.OpError)(nil); errors.As(err, &e) && (e.Op == "dial" || e.Op == "proxyconnect" || e.Op == "socks connect") {
 		return true
 	}
 	text := err.Error()
-	return holds(text, neverSent) || strings.Contains(text, "net/http: TLS handshake timeout")
+	return holds(text, neverSent) || strings.Contains(text, "http2: no cached connection was available") || strings.Contains(text, "net/http: TLS handshake timeout")
 }
 
 // Unprocessed reports whether err proves that the server has taken in nothing of the
@@ -100,6 +117,21 @@ var handshake = []string{
 	"tls: failed to parse certificate from server",
 	"tls: invalid signature by the server certificate",
 	"tls: downgrade attempt detected",
+}
+
+// lasting are what another attempt meets again: a proxy that does not know us, a server
+// that refuses HTTP/2 (RFC 9113 section 7), a header above our bound.
+var lasting = []string{
+	"no acceptable authentication methods", // SOCKS
+	"username/password authentication failed",
+	"invalid username/password",
+	"HTTP_1_1_REQUIRED",
+	"INADEQUATE_SECURITY",
+	"net/http: server response headers exceeded",
+	"http2: response header list larger than advertised limit",
+	"tls: failed to verify certificate",
+	"tls: unsupported certificate",
+	"tls: server's certificate contains an unsupported type of public key",
 }
 
 // proxyRefusals are the answers to CONNECT that no further attempt changes.

@@ -135,3 +135,53 @@ func TestWhatAServerSaysOfAStream(t *testing.T) {
 		}
 	}
 }
+
+// Errors of net/http, of its SOCKS client and of HTTP/2, by their texts and types.
+func TestWhatAnotherAttemptMeetsAgain(t *testing.T) {
+	op := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
+	for _, c := range []struct {
+		err                                 error
+		mends, unsent, unprocessed, tooMuch bool
+	}{
+		{op("socks connect", errors.New("username/password authentication failed")), false, true, false, false},
+		{op("socks connect", errors.New("no acceptable authentication methods")), false, true, false, false},
+		{op("socks connect", errors.New("unknown error host unreachable")), true, true, false, false},
+		{op("dial", &net.AddrError{Err: "missing port in address", Addr: "x"}), false, true, false, false},
+		{op("dial", &net.AddrError{Err: "invalid port", Addr: "x:99999"}), false, true, false, false},
+		{op("dial", &net.ParseError{Type: "IP address", Text: "x"}), false, true, false, false},
+		{op("dial", net.UnknownNetworkError("tcp9")), false, true, false, false},
+		{op("dial", &net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}), false, true, false, false},
+		{op("dial", &net.DNSError{Err: "server misbehaving", Name: "x", IsTemporary: true}), true, true, false, false},
+		{errors.New("stream error: stream ID 1; HTTP_1_1_REQUIRED; received from peer"), false, false, false, false},
+		{errors.New("stream error: stream ID 1; INADEQUATE_SECURITY; received from peer"), false, false, false, false},
+		{errors.New("http2: client connection lost"), true, false, false, false},
+		{errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=0, ErrCode=ENHANCE_YOUR_CALM, debug=\"\""), true, false, false, true},
+		{errors.New("http2: Transport: cannot retry err [stream error: stream ID 3; ENHANCE_YOUR_CALM] after Request.Body was written; define Request.GetBody to avoid this error"), true, false, false, true},
+		{errors.New("http2: timeout awaiting response headers"), true, false, false, false},
+		{errors.New("net/http: timeout awaiting response headers"), true, false, false, false},
+		{errors.New("net/http: TLS handshake timeout"), true, true, false, false},
+		{errors.New("http2: no cached connection was available"), true, true, false, false},
+		{errors.New("http: server closed idle connection"), true, false, false, false},
+		{errors.New("tls: received record with version 301 when expecting version 303"), true, false, false, false},
+		{errors.New("Proxy Authentication Required"), false, false, false, false},
+		{errors.New("Bad Gateway"), true, false, false, false},
+		{fmt.Errorf("proxy: %w", errors.New("Proxy Authentication Required")), false, false, false, false},
+		{op("proxyconnect", errors.New("connection refused")), true, true, false, false},
+		{op("proxyconnect", op("remote error", errors.New("tls: bad certificate"))), false, true, false, false},
+		{errors.New("tls: unsupported certificate"), false, false, false, false},
+		{errors.New("tls: server's certificate contains an unsupported type of public key: *ed448"), false, false, false, false},
+		{errors.New("tls: failed to verify certificate: x509: certificate has expired or is not yet valid"), false, false, false, false},
+		{errors.New("tls: internal error"), true, false, false, false},
+		{errors.New("tls: invalid ServerKeyExchange message"), true, false, false, false},
+		{errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"\\x00\\x00\\x12\\x04\\x00\""), true, false, false, false},
+		{errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP status code \"abc\""), true, false, false, false},
+		{errors.New("net/http: server response headers exceeded 10 bytes; aborted"), false, false, false, false},
+		{errors.New("net/http: internal error: connCount underflow"), true, false, false, false},
+		{errors.New("http2: response header list larger than advertised limit"), false, false, false, false},
+	} {
+		got := [...]bool{Mendable(c.err), Unsent(c.err), Unprocessed(c.err), TooMuch(c.err)}
+		if want := [...]bool{c.mends, c.unsent, c.unprocessed, c.tooMuch}; got != want {
+			t.Errorf("%v: mendable, unsent, unprocessed and too much are %v; want %v", c.err, got, want)
+		}
+	}
+}

@@ -464,6 +464,8 @@ func (w *walker) atTop(key string, raw []byte, isString bool) {
 			w.err.failed, w.err.plain, w.err.message = true, true, text(raw)
 		case f.message == "":
 			f.message = text(raw)
+		case key == "detail": // beside the title of RFC 9457, which names the kind alone
+			f.message += ". " + text(raw)
 		}
 		return
 	case "object":

@@ -317,6 +317,7 @@ var rules = [...]rule{
 	{verdict: busy, holds: "system is busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
 	{verdict: busy, holds: "system busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
 	{verdict: busy, holds: "server busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
+	{verdict: busy, holds: "model busy", short: true, limited: true, source: "DeepInfra: truefoundry/models#862"},
 	{verdict: busy, holds: "too busy", short: true, limited: true, source: "OpenAI, Groq, Anthropic and DeepSeek error texts"},
 	{verdict: busy, holds: "服务器繁忙", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},
 	{verdict: busy, holds: "系统繁忙", short: true, limited: true, source: "Zhipu, DeepSeek, Baidu, iFlytek and Alibaba error texts"},

@@ -25,7 +25,8 @@ type Wait struct {
 
 // Parse reads Retry-After (RFC 9110 section 10.2.3), Retry-After-Ms (OpenAI and
 // Azure OpenAI), X-Ms-Retry-After-Ms (Azure), X-Retry-After and X-Retry-After-Ms
-// (gateways). Names must be in canonical form, as net/http delivers them. A zero now
+// (gateways), X-RateLimit-Retry-After (gateways, in seconds or as Unix time) and
+// X-AI-RateLimit-Retry-After (Kong AI Gateway). Names must be in canonical form, as net/http delivers them. A zero now
 // means time.Now().
 //
 //	value  = member *( ", " member )  ; several lines that a proxy made one
@@ -57,7 +58,12 @@ func Parse(h http.Header, now time.Time) Wait {
 	if ms >= 0 {
 		w = Wait{Longest: ms, OK: true}
 	}
-	d := max(longest(h["Retry-After"], &c, inSeconds), longest(h["X-Retry-After"], &c, inSeconds))
+	d := max(
+		longest(h["Retry-After"], &c, inSeconds),
+		longest(h["X-Retry-After"], &c, inSeconds),
+		longest(h["X-Ratelimit-Retry-After"], &c, inSeconds),
+		longest(h["X-Ai-Ratelimit-Retry-After"], &c, inSeconds),
+	)
 	if d < 0 {
 		return w
 	}

@@ -1,0 +1,136 @@
+package budget
+
+import "time"
+
+// places learn how many calls the provider serves at once, from refusals that name
+// neither a limit nor a wait. A limit on calls at once refuses what leaves beside as many
+// others, and nothing that leaves beside fewer. A limit on a rate does not care. So three
+// refusals are needed, one after the other, and ten attempts that were let in beside
+// fewer. One that was let in beside as many ends the count.
+//
+// The calls at once are held then, and the rate is as it was before these refusals. A
+// few places are added now and then while all are taken. The zero places know nothing.
+type places struct {
+	refusals int       // that count
+	least    int       // the fewest others beside one of them
+	lets     int       // attempts let in since the first
+	last     time.Time // when the last of refusals came
+
+	most  int           // places held; 0: none
+	step  int           // of them, those that were added last; 0: they were taken back
+	tried time.Time     // when that was
+	after time.Duration // until the next is added
+}
+
+const (
+	placesRefusals = 3
+	placesLets     = 10
+	placeAfter     = time.Minute
+	placeMost      = 16 * time.Minute // between two tries
+)
+
+// let takes in that an attempt was let in beside others at now. It reports whether
+// another place is to be held.
+func (p *places) let(now time.Time, others int) (changed bool) {
+	if p.most > 0 {
+		if others+1 < p.most || now.Sub(p.tried) < p.after {
+			return false
+		}
+		p.step = max(1, p.most/8)
+		p.most += p.step
+		p.tried = now
+		return true
+	}
+	if p.refusals > 0 {
+		if p.lets++; others >= p.least {
+			*p = places{}
+		}
+	}
+	return false
+}
+
+// refused takes in such a refusal of an attempt that left at sent beside others. It
+// reports whether a limit on calls at once explains it, and whether the places changed.
+func (p *places) refused(now, sent time.Time, others int) (explained, changed bool) {
+	switch {
+	case others == 0:
+		changed = p.most > 0
+		*p = places{} // no such limit refuses a call that is alone
+		return false, changed
+	case p.most > 0 && p.step > 0 && others >= p.most-p.step:
+		p.most -= p.step // what was tried is not there
+		p.tried, p.step, p.after = now, 0, min(2*p.after, placeMost)
+		return true, true
+	case p.most > 0:
+		return others >= p.most, false // it left before they were held
+	case !sent.After(p.last):
+		return false, false // of one crowd
+	}
+	if p.refusals == 0 || others < p.least {
+		p.least = others
+	}
+	p.refusals, p.last = p.refusals+1, now
+	if p.refusals < placesRefusals || p.lets < placesLets {
+		return false, false
+	}
+	*p = places{most: p.least, tried: now, after: placeAfter}
+	return true, true
+}
+
+// letIn notes that an attempt of the scope was let in beside others.
+func (s *Scope) letIn(now time.Time, others int) {
+	if !s.crowds.Load() {
+		return // nothing was refused so: no lock for it
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.places.let(now, others) {
+		s.holdPlaces()
+	}
+	s.crowds.Store(s.places != places{})
+}
+
+// full reports whether a limit on calls at once explains a refusal that names neither a
+// limit nor a wait.
+func (s *Scope) full(now, sent time.Time, others int) bool {
+	if !s.own {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	learned := s.places.most == 0
+	explained, changed := s.places.refused(now, sent, others)
+	s.crowds.Store(s.places != places{})
+	if !changed {
+		return explained
+	}
+	s.holdPlaces()
+	if learned {
+		s.forgive(now)
+	}
+	return explained
+}
+
+// holdPlaces brings the ledger to the places that are held. The caller holds s.mu.
+func (s *Scope) holdPlaces() {
+	n := s.places.most
+	if o := s.opening.places; o > 0 && !s.opened.Load() && (n == 0 || o < n) {
+		n = o
+	}
+	s.meter().HoldInFlight(s.name, n)
+}
+
+// forgive takes back what refusals did to the rate. The caller holds s.mu.
+func (s *Scope) forgive(now time.Time) {
+	s.streak = streak{}
+	for i := 0; i < len(s.dims); i++ {
+		d := s.dims[i]
+		d.cut = cut{}
+		if !d.guessed.IsZero() {
+			s.drop(i)
+			i--
+			continue
+		}
+		s.apply(d, now)
+	}
+}

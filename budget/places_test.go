@@ -1,0 +1,61 @@
+package budget
+
+import (
+	"testing"
+	"time"
+)
+
+// A limit on calls at once is told from one on a rate: by refusals beside as many others
+// each time, and by what was let in between them.
+func TestPlacesAreLearned(t *testing.T) {
+	now := time.Date(2026, 9, 19, 12, 0, 0, 0, time.UTC)
+	lets := func(p *places, n, others int) {
+		for range n {
+			now = now.Add(time.Second)
+			p.let(now, others)
+		}
+	}
+	refused := func(p *places, others int) (explained bool) {
+		now = now.Add(time.Second)
+		explained, _ = p.refused(now, now.Add(-time.Millisecond), others)
+		return explained
+	}
+	var p places
+	refused(&p, 4)
+	lets(&p, 6, 3)
+	refused(&p, 5)
+	lets(&p, 6, 2)
+	if !refused(&p, 4) || p.most != 4 {
+		t.Errorf("%+v; want 4 places", p)
+	}
+	if lets(&p, 70, 3); p.most != 5 {
+		t.Errorf("%+v; want another place after a minute with all taken", p)
+	}
+	if !refused(&p, 4) || p.most != 4 || p.after != 2*placeAfter {
+		t.Errorf("%+v; want the place back", p)
+	}
+	if refused(&p, 2) {
+		t.Error("a refusal beside fewer than may go is explained")
+	}
+	if refused(&p, 0) || p != (places{}) {
+		t.Errorf("%+v after a refusal of a call that was alone", p)
+	}
+	for name, f := range map[string]func(p *places){
+		"let in beside as many": func(p *places) { refused(p, 4); lets(p, 20, 4); refused(p, 4); refused(p, 4) },
+		"too few let in":        func(p *places) { refused(p, 4); refused(p, 4); refused(p, 4); lets(p, 5, 1); refused(p, 4) },
+		"one crowd": func(p *places) {
+			now = now.Add(time.Second)
+			for range 9 {
+				p.refused(now, now.Add(-time.Millisecond), 4)
+			}
+			lets(p, 20, 3)
+			refused(p, 4)
+		},
+		"one alone": func(p *places) { refused(p, 4); lets(p, 20, 3); refused(p, 0); refused(p, 4); refused(p, 4) },
+	} {
+		var p places
+		if f(&p); p.most != 0 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
