@@ -388,7 +388,9 @@ func (s *scanner) name(f *frame, start, end int) {
 	case asLoose, asUnknown, asSkipped:
 		if plain = isPlain(key); !plain {
 			var buf [maxKey]byte
-			s.lookUp(f, plainKey(buf[:0], key))
+			if key := plainKey(buf[:0], key); key != nil {
+				s.lookUp(f, key)
+			}
 		}
 	}
 	again := f.adds() && s.remember(f, start, end, plain)
