@@ -117,6 +117,8 @@ func madeBodies() (bodies []struct {
 		{"texts of a letter", `{"model":"gpt-4o","messages":[`, `!","`},
 		{"calls", `{"messages":[{`, `"type":"tool_use",`},
 		{"signatures", `{"messages":[{`, `"name":"x","signature":"x","a":1,`},
+		{"media", `{"messages":[{`, `"source":{"data":"x"},"data":"QUJD",`},
+		{"lists of tools", `{`, `"tools":[],"system":"",`},
 		{"five names", `{"messages":[{`, `"required":["a"],"url":"http://x","enum":["a"],"data":"QUJD","text":"x",`},
 	} {
 		bodies = append(bodies, struct {

@@ -28,13 +28,19 @@ type imageSums struct {
 	tiles336  int64 // of 336 pixels, at most 16, and one for the whole, Llama 4 Scout
 }
 
-func (s *imageSums) less(u *imageSums) imageSums {
-	return imageSums{
-		images: s.images - u.images, tiles: s.tiles - u.tiles, patch1536: s.patch1536 - u.patch1536,
-		patch2500: s.patch2500 - u.patch2500, pixel750: s.pixel750 - u.pixel750, patch1568: s.patch1568 - u.patch1568,
-		patch4784: s.patch4784 - u.patch4784, crops: s.crops - u.crops, rows28: s.rows28 - u.rows28,
-		pixels772: s.pixels772 - u.pixels772, tiles336: s.tiles336 - u.tiles336,
-	}
+// less takes u from s, member by member.
+func (s *imageSums) less(u *imageSums) {
+	s.images -= u.images
+	s.tiles -= u.tiles
+	s.patch1536 -= u.patch1536
+	s.patch2500 -= u.patch2500
+	s.pixel750 -= u.pixel750
+	s.patch1568 -= u.patch1568
+	s.patch4784 -= u.patch4784
+	s.crops -= u.crops
+	s.rows28 -= u.rows28
+	s.pixels772 -= u.pixels772
+	s.tiles336 -= u.tiles336
 }
 
 func (s *imageSums) add(w, h int64, low bool) {

@@ -103,8 +103,8 @@ func (t *flow) less(u *flow) {
 
 // less takes u from t, member by member.
 func (t *rest) less(u *rest) {
-	t.tools = t.tools.less(&u.tools)
-	t.schema = t.schema.less(&u.schema)
+	t.tools.less(&u.tools)
+	t.schema.less(&u.schema)
 	t.forced -= u.forced
 	t.barred -= u.barred
 	t.server -= u.server
@@ -114,7 +114,7 @@ func (t *rest) less(u *rest) {
 	t.pages -= u.pages
 	t.office -= u.office
 	t.files -= u.files
-	t.img = t.img.less(&u.img)
+	t.img.less(&u.img)
 }
 
 // A frame is an open object or array.
@@ -388,7 +388,9 @@ func (s *scanner) name(f *frame, start, end int) {
 	case asLoose, asUnknown, asSkipped:
 		if plain = isPlain(key); !plain {
 			var buf [maxKey]byte
-			s.lookUp(f, plainKey(buf[:0], key))
+			if key := plainKey(buf[:0], key); key != nil {
+				s.lookUp(f, key)
+			}
 		}
 	}
 	again := f.adds() && s.remember(f, start, end, plain)

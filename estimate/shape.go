@@ -26,13 +26,20 @@ type shape struct {
 	answers  uint32 // schemas of what a tool returns: "response"
 }
 
-func (a *shape) less(b *shape) shape {
-	return shape{
-		milli: a.milli - b.milli, typed: a.typed - b.typed,
-		tools: a.tools - b.tools, objects: a.objects - b.objects, bare: a.bare - b.bare,
-		props: a.props - b.props, descs: a.descs - b.descs, required: a.required - b.required,
-		enums: a.enums - b.enums, dropped: a.dropped - b.dropped, dialects: a.dialects - b.dialects, answers: a.answers - b.answers,
-	}
+// less takes b from a, member by member.
+func (a *shape) less(b *shape) {
+	a.milli -= b.milli
+	a.typed -= b.typed
+	a.tools -= b.tools
+	a.objects -= b.objects
+	a.bare -= b.bare
+	a.props -= b.props
+	a.descs -= b.descs
+	a.required -= b.required
+	a.enums -= b.enums
+	a.dropped -= b.dropped
+	a.dialects -= b.dialects
+	a.answers -= b.answers
 }
 
 // word is a name in a definition that says what its value is.
