@@ -288,6 +288,7 @@ func TestACallForManyDecidesAsOneForEach(t *testing.T) {
 				if r.IntN(3) > 0 {
 					l := limit.Limit{Name: u.String(), Unit: u, Rate: limit.Rate{N: 100 + r.Int64N(600), Window: limit.MaxWindow}}
 					l.Burst = r.Int64N(2) * (50 + r.Int64N(300))
+					l.Largest = r.Int64N(2) * (30 + r.Int64N(300))
 					of[scope] = append(of[scope], l)
 				}
 			}
