@@ -271,3 +271,90 @@ func TestTheLongestSpans(t *testing.T) {
 		}
 	})
 }
+
+// A call for many callers decides as one call for each would, in their order: they have
+// several paths and limits, places run out, and some costs go only from a full limit.
+func TestACallForManyDecidesAsOneForEach(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := connect(t, server.Addr)
+	r := rand.New(rand.NewPCG(32, 1))
+	granted, refused := 0, 0
+	for round := range 25 {
+		units := []limit.Unit{limit.Requests, limit.Input, limit.Output, limit.Tokens}
+		of := map[string][]limit.Limit{}
+		for _, scope := range []string{"", "a", "b"} {
+			for _, u := range units {
+				if r.IntN(3) > 0 {
+					l := limit.Limit{Name: u.String(), Unit: u, Rate: limit.Rate{N: 100 + r.Int64N(600), Window: limit.MaxWindow}}
+					l.Burst = r.Int64N(2) * (50 + r.Int64N(300))
+					l.Largest = r.Int64N(2) * (30 + r.Int64N(300))
+					of[scope] = append(of[scope], l)
+				}
+			}
+		}
+		places := r.IntN(3) * 20
+		l, err := New(Options{Name: fmt.Sprint("many", round), Runner: d, Limits: of[""], MaxInFlight: places, Timeout: 5 * time.Second, MemberTTL: time.Minute, Batch: 64,
+			Open: func(scope string) (limit.ScopeOptions, []limit.Limit) { return limit.ScopeOptions{}, of[scope] }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := map[string][]int64{}
+		for scope, limits := range of {
+			for _, x := range limits {
+				burst, _ := x.Sizes()
+				left[scope] = append(left[scope], burst)
+			}
+		}
+		goes := func(a limit.Ask) bool {
+			path := append([]string{""}, a.Scopes...)
+			for _, scope := range path {
+				for i, x := range of[scope] {
+					burst, largest := x.Sizes()
+					if c := in(a.Cost, x.Unit); c > 0 && (c > largest || left[scope][i] < min(c, burst)) {
+						return false
+					}
+				}
+			}
+			for _, scope := range path {
+				for i, x := range of[scope] {
+					left[scope][i] -= in(a.Cost, x.Unit)
+				}
+			}
+			return true
+		}
+		open := 0
+		var all []*waiter
+		var asks []limit.Ask
+		l.mu.Lock()
+		for range 64 {
+			a := limit.Ask{Scopes: [][]string{nil, {"a"}, {"a", "b"}}[r.IntN(12)/5]}
+			a.Cost = limit.Cost{Requests: r.Int64N(3), Input: r.Int64N(1 << r.IntN(9)), Output: r.Int64N(1 << r.IntN(9))}
+			w := &waiter{done: make(chan struct{}, 1), cost: a.Cost, likely: a.Cost, mode: modeNow}
+			if r.IntN(8) == 0 { // one of another kind
+				w.likely.Output++
+			}
+			l.ask(w, &a)
+			all, asks = append(all, w), append(asks, a)
+		}
+		l.mu.Unlock()
+		l.wake()
+		for i, w := range all {
+			<-w.done
+			want := (places == 0 || open < places) && goes(asks[i])
+			if want {
+				open++
+				granted++
+			} else {
+				refused++
+			}
+			if want != (w.err == nil) {
+				t.Fatalf("round %d, caller %d, %+v: %v, want %v; left %v", round, i, asks[i].Cost, w.err, want, left)
+			}
+		}
+		l.Close()
+	}
+	if granted < 100 || refused < 100 {
+		t.Errorf("%d granted, %d refused", granted, refused)
+	}
+}

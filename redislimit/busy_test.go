@@ -65,15 +65,6 @@ func (a *attempt) lateness() (worst func() time.Duration) {
 	return func() time.Duration { close(stop); <-out; return time.Duration(a.late.Load()) }
 }
 
-// bar is the least use of a rate that a test asks for. Where timers were late by more
-// than tolerated, processes did not run when it was their turn: a fifth less is enough.
-func bar(t testing.TB, least float64) float64 {
-	if a, ok := t.(*attempt); ok && time.Duration(a.late.Load()) > tolerated {
-		return 0.8 * least
-	}
-	return least
-}
-
 // inFakeTime runs f with that many processes over one server, in fake time.
 func inFakeTime(t *testing.T, n int, o redislimit.Options, f func(t *testing.T, m []*redislimit.Limiter)) {
 	t.Helper()

@@ -83,9 +83,20 @@ func tokenLimit(r limit.Rate, burst int64, empty bool) []limit.Limit {
 // network dies. It can also lose answers after the store has decided.
 type wire struct {
 	redislimit.Runner
-	cut  atomic.Bool
-	lose func() bool
-	n    atomic.Int64
+	cut    atomic.Bool
+	frozen atomic.Bool // nothing answers, until the context ends
+	lose   func() bool
+	n      atomic.Int64
+}
+
+// A phone is a wire that hears of turns.
+type phone struct {
+	*wire
+	listener redislimit.Listener
+}
+
+func (p phone) Listen(ctx context.Context, channel string, ready func(), heard func(string)) error {
+	return p.listener.Listen(ctx, channel, ready, heard)
 }
 
 var errCut = errors.New("the line is cut")
@@ -93,6 +104,10 @@ var errCut = errors.New("the line is cut")
 func (w *wire) Run(ctx context.Context, s *redislimit.Script, keys, args []string) (string, error) {
 	if w.cut.Load() {
 		return "", errCut
+	}
+	if w.frozen.Load() {
+		<-ctx.Done()
+		return "", ctx.Err()
 	}
 	w.n.Add(1)
 	r, err := w.Runner.Run(ctx, s, keys, args)

@@ -37,6 +37,7 @@ local SNAME, PAUSED, BY, WHY, MAXOPEN, OPEN, MAXQ, WEIGHT, WAITN, WAIT, DEBIT, R
 local REV, GEN, SEQ, EPOCH, LAST, SWEEP, LEARN, CONFIG, OFFSET, MEMBERS, BLIND =
   20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30
 
+local HOUR = '3600000' -- KEEP, as text
 local floor, max, min = math.floor, math.max, math.min
 local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
 local pre = KEYS[1]
@@ -2351,61 +2352,111 @@ end
 ---------------------------------------------------------------- who asks
 
 -- The way of most: nobody waits, no pause, a place, and credit in every limit. It
--- is written out, for each function call would cost as much as it does.
+-- is written out, for each function call would cost as much as it does. Callers of one
+-- path that come one after the other are admitted by what is there for each unit, and
+-- are taken from the limits together. The first one for whom that is not enough, and
+-- one of another kind, is looked at alone.
 local news = false
-local na = nx()
-for k = 1, na do
-  local path, mode, id, longest, cr, ci, co = paths[A[pos + 1]], A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
-  pos = pos + 7
-  -- What it will probably cost, and spend, is sent where it differs.
-  local likely, tokens, money = nil, 0, 0
-  if mode >= 8 then
-    tokens, money = A[pos + 1], A[pos + 2]
-    pos, mode = pos + 2, mode - 8
-  end
-  if mode >= 4 then
-    likely = {A[pos + 1], A[pos + 2], A[pos + 3]}
-    pos, mode = pos + 3, mode - 4
-  end
+local na, k = nx(), 0
+while k < na do
+  local path = paths[A[pos + 1]]
   local flat, ps = path.flat, path.s
   if not flat then
     flat = {}
-    for _, s in ipairs(ps) do
-      for _, l in ipairs(s[LIMITS]) do flat[#flat + 1] = l end
+    for j = 1, #ps do
+      for _, l in ipairs(ps[j][LIMITS]) do
+        flat[#flat + 1] = l
+        path.more = path.more or l[MORE]
+      end
     end
     path.flat, path.n, path.sum = flat, 0, {0, 0, 0}
   end
-  local ok = mode ~= 3 and not path.lost and root[WAITN] == 0
-  if ok then
+  -- The places that are free, and the units that any cost may take.
+  local free, fr, fi, fo, ft = 0, P53, P53, P53, P53
+  if not path.more and not path.lost and root[WAITN] == 0 then
+    free = P53
     for j = 1, #ps do
       local s = ps[j]
-      if now < s[PAUSED] or s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] then ok = false end
+      if now < s[PAUSED] then free = 0 elseif s[MAXOPEN] > 0 then free = min(free, s[MAXOPEN] - s[OPEN]) end
     end
     for j = 1, #flat do
       local l = flat[j]
-      local unit = l[UNIT]
-      local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
-      if c > 0 and (c > l[LARGEST] or l[MORE] and not more().admits(l, c) or l[U] < c and l[U] < l[BURST] and not l[MORE]) then ok = false end
+      local unit, left = l[UNIT], l[U]
+      if left > l[LARGEST] then left = l[LARGEST] end
+      if unit == 0 then
+        if left < fr then fr = left end
+      elseif unit == 1 then
+        if left < fi then fi = left end
+      elseif unit == 2 then
+        if left < fo then fo = left end
+      elseif left < ft then
+        ft = left
+      end
     end
-    if ok and paying and tokens + money > 0 and pay().beyond(path, tokens, money) then ok = false end
   end
-  if ok then
+  local n, r, i, o, len = 0, 0, 0, 0, #out
+  while n < free and k < na and paths[A[pos + 1]] == path and A[pos + 2] < 3 do
+    local cr, ci, co = A[pos + 5], A[pos + 6], A[pos + 7]
+    if r + cr > fr or i + ci > fi or o + co > fo or i + ci + o + co > ft then break end
+    n, r, i, o = n + 1, r + cr, i + ci, o + co
+    out[len + 1], out[len + 2] = 0, 0
+    len, pos, k = len + 2, pos + 7, k + 1
+  end
+  if n > 0 then
     for j = 1, #flat do
       local l = flat[j]
       local unit = l[UNIT]
-      local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
-      if l[MORE] then more().spend(l, c) else l[U] = l[U] - c end
+      l[U] = l[U] - (unit == 0 and r or unit == 1 and i or unit == 2 and o or i + o)
     end
-    for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
-    if paying and tokens + money > 0 then pay().charge(path, tokens, money) end
+    for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + n end
     local sum = path.sum
-    path.n, sum[1], sum[2], sum[3] = path.n + 1, sum[1] + cr, sum[2] + ci, sum[3] + co
-    out[#out + 1] = 0
-    out[#out + 1] = 0
-  elseif path.lost then
-    out[#out + 1] = 7
-  else
-    rest().ask(path, mode, id, longest, {cr, ci, co}, likely or {cr, ci, co}, tokens, money)
+    path.n, sum[1], sum[2], sum[3] = path.n + n, sum[1] + r, sum[2] + i, sum[3] + o
+  end
+  if k < na and paths[A[pos + 1]] == path then
+    local mode, id, longest, cr, ci, co = A[pos + 2], A[pos + 3], A[pos + 4], A[pos + 5], A[pos + 6], A[pos + 7]
+    pos, k = pos + 7, k + 1
+    -- What it will probably cost, and spend, is sent where it differs.
+    local likely, tokens, money = nil, 0, 0
+    if mode >= 8 then
+      tokens, money = A[pos + 1], A[pos + 2]
+      pos, mode = pos + 2, mode - 8
+    end
+    if mode >= 4 then
+      likely = {A[pos + 1], A[pos + 2], A[pos + 3]}
+      pos, mode = pos + 3, mode - 4
+    end
+    local ok = mode ~= 3 and not path.lost and root[WAITN] == 0
+    if ok then
+      for j = 1, #ps do
+        local s = ps[j]
+        if now < s[PAUSED] or s[MAXOPEN] > 0 and s[OPEN] >= s[MAXOPEN] then ok = false end
+      end
+      for j = 1, #flat do
+        local l = flat[j]
+        local unit = l[UNIT]
+        local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
+        if c > 0 and (c > l[LARGEST] or l[MORE] and not more().admits(l, c) or l[U] < c and l[U] < l[BURST] and not l[MORE]) then ok = false end
+      end
+      if ok and paying and tokens + money > 0 and pay().beyond(path, tokens, money) then ok = false end
+    end
+    if ok then
+      for j = 1, #flat do
+        local l = flat[j]
+        local unit = l[UNIT]
+        local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
+        if l[MORE] then more().spend(l, c) else l[U] = l[U] - c end
+      end
+      for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
+      if paying and tokens + money > 0 then pay().charge(path, tokens, money) end
+      local sum = path.sum
+      path.n, sum[1], sum[2], sum[3] = path.n + 1, sum[1] + cr, sum[2] + ci, sum[3] + co
+      out[#out + 1] = 0
+      out[#out + 1] = 0
+    elseif path.lost then
+      out[#out + 1] = 7
+    else
+      rest().ask(path, mode, id, longest, {cr, ci, co}, likely or {cr, ci, co}, tokens, money)
+    end
   end
 end
 for _, path in ipairs(paths) do
@@ -2578,7 +2629,8 @@ for _, s in ipairs(order) do
       s[GATE] = pack(s[GATE])
     end
   end
-  call('SET', pre .. 's:' .. s[SNAME], pack(LAYOUT, s), 'PX', floor(min(ms, P52 / 1000)))
+  -- Redis prints a number that it is given, which takes longer than a text.
+  call('SET', pre .. 's:' .. s[SNAME], pack(LAYOUT, s), 'PX', ms == KEEP and HOUR or floor(min(ms, P52 / 1000)))
 end
 
 out[2], out[3], out[4], out[11] = now, root[REV], root[GEN], gap and 1 or 0
@@ -2594,5 +2646,5 @@ if bye == 1 then
 end
 
 local reply = pack(out)
-call('SET', pkey, pack({number, reply, p[3], bye, root[GEN]}), 'PX', KEEP)
+call('SET', pkey, pack({number, reply, p[3], bye, root[GEN]}), 'PX', HOUR)
 return reply

@@ -6,9 +6,9 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// A call that waits is priced anew, by [limit.Ask.Pricer], each time this process calls
-// the store and it is one of the first of its path: the store then keeps the new price in
-// its place of the line. Where the call of another process has admitted it meanwhile, it
+// A call that waits is priced anew by [limit.Ask.Pricer]. That is when this process calls
+// the store, and the call is one of the first of its path. The store then keeps the new
+// price in its place of the line. Where the call of another process has admitted it meanwhile, it
 // took the price that the store knew. The difference is settled at once.
 
 const (

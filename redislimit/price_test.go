@@ -58,9 +58,9 @@ func TestPriceAtTheHeadOfTheSharedLine(t *testing.T) {
 	})
 }
 
-// Four processes whose callers all cost another amount at their turn, three tenants: the
-// ledger is charged exactly what they took, and what they took is the new price, whoever
-// made the call that admitted them. So it is for windows too.
+// Four processes and three tenants, whose callers all cost another amount at their turn.
+// They take the new price, in whichever process's call, and the ledger is charged exactly
+// that. So it is for windows too.
 func TestPricesOfManyProcessesAreExact(t *testing.T) {
 	t.Parallel()
 	for name, law := range map[string]limit.Law{"bucket": {}, "log": {Shape: limit.ShapeLog}} {

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tripmeter/tripmeter/limit"
@@ -248,9 +249,6 @@ func theEightProcessesKilledAtRandom(t testing.TB) {
 	if p.refused > 0 {
 		t.Errorf("%d calls over the limit", p.refused)
 	}
-	if used < bar(t, 0.95) {
-		t.Errorf("only %.3f of the rate used", used)
-	}
 	for _, c := range procs {
 		c.Process.Kill()
 	}
@@ -276,9 +274,78 @@ func theEightProcessesKilledAtRandom(t testing.TB) {
 	t.Error("the window is gone")
 }
 
-// Four processes at three times the load, equal and unequal, use what one process
-// uses, within 1 %, and are refused as little. A share each, without a store, does
-// not lend.
+// The same in fake time, where nothing is late: eight processes, of which one is killed
+// every half a second, use 95 % of the rate, and are never over it.
+func TestEightProcessesKilledLeaveLittle(t *testing.T) {
+	t.Parallel()
+	const rate, burst, span = 4000, 8000, 12 * time.Second
+	server := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		store := redislimit.NewFakeStore(server.Addr)
+		r := rand.New(rand.NewPCG(5, 6))
+		var mu sync.Mutex
+		var all []admission
+		var callers sync.WaitGroup
+		begin := func() (kill func()) {
+			client := store.Client(t)
+			line := &wire{Runner: client}
+			l := open(t, redislimit.Options{Runner: phone{line, client}, Limits: tokenLimit(limit.PerSecond(rate), burst, true), MaxInFlight: 4096,
+				Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second})
+			ctx, stop := context.WithCancel(t.Context())
+			for i := range 6 {
+				costs := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
+				callers.Go(func() {
+					for {
+						cost := 20 + costs.Int64N(41)
+						got, err := l.Admit(ctx, limit.Ask{Cost: tokens(cost)})
+						if err != nil {
+							return
+						}
+						actual := cost - costs.Int64N(20)
+						mu.Lock()
+						all = append(all, admission{time.Now(), actual})
+						mu.Unlock()
+						if time.Sleep(20 * time.Millisecond); ctx.Err() != nil {
+							return // nobody settles it
+						}
+						got.Settle(tokens(actual))
+					}
+				})
+			}
+			return func() { line.cut.Store(true); stop() }
+		}
+		var procs []func()
+		for range 8 {
+			procs = append(procs, begin())
+		}
+		time.Sleep(time.Second)
+		from, kills := time.Now(), 0
+		for time.Since(from) < span {
+			time.Sleep(400*time.Millisecond + time.Duration(r.IntN(200))*time.Millisecond)
+			i := r.IntN(len(procs))
+			procs[i]()
+			procs[i] = begin()
+			kills++
+		}
+		to := time.Now()
+		for _, kill := range procs {
+			kill()
+		}
+		callers.Wait()
+		used := between(all, from, to) / (rate * to.Sub(from).Seconds())
+		t.Logf("%d kills, %.3f of the rate used", kills, used)
+		if over := excess(all, rate, burst); over > 0 {
+			t.Errorf("%.0f tokens over the limit", over)
+		}
+		if used < 0.95 {
+			t.Errorf("only %.3f of the rate used", used)
+		}
+	})
+}
+
+// Four processes at three times the load, equal and unequal, use no more than one
+// process, and are refused as little. A share each, without a store, does not lend. That
+// they use no less, TestFourProcessesLeaveNothing shows.
 func TestFourProcessesUseWhatOneUses(t *testing.T) {
 	t.Parallel()
 	onTime(t, theFourProcessesUseWhatOneUses)
@@ -328,14 +395,15 @@ func theFourProcessesUseWhatOneUses(t testing.TB) {
 		t.Errorf("a quarter each: %.4f, so the load shows nothing", q)
 	}
 	for _, name := range []string{"four, equal", "four, one has 80 %", "four, three idle"} {
-		if r := used[name] / used["one process"]; r < bar(t, 0.99) || r > 1.01 {
+		// How little it may be is shown in fake time, as timers of a busy machine are late.
+		if r := used[name] / used["one process"]; r > 1.01 {
 			t.Errorf("%s: %.4f of what one process uses", name, r)
 		}
 	}
 }
 
 // The same in fake time, where nothing is late: four processes at three times the load
-// admit all that the rate gives, with equal and unequal load.
+// admit all that the rate gives, with equal and unequal load, within 1 %.
 func TestFourProcessesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	const rate, burst, span = 3000, 600, 6
