@@ -131,11 +131,19 @@ func (d *doubt) gone() {
 	d.open--
 }
 
-// ended adds the tokens that an answer has really used, at now.
-func (d *doubt) ended(now time.Time, p *Price, r *usage.Result) {
+// used is what an answer has really used, in tokens, whatever is charged for it. charged
+// is what it is charged under the rule of p.
+func (p *Price) used(r *usage.Result, charged limit.Cost) (input, output int64) {
+	if c := p.rule.Charge; c == estimate.ChargeSettle || c == estimate.ChargeActual {
+		return charged.Input, charged.Output // the same
+	}
 	rule := p.rule
-	rule.Charge = estimate.ChargeSettle // what was used, whatever is charged
-	input, output := p.actual(r, &rule)
+	rule.Charge = estimate.ChargeSettle
+	return p.actual(r, &rule)
+}
+
+// ended adds the tokens that an answer has really used, at now.
+func (d *doubt) ended(now time.Time, p *Price, input, output int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stir(now)

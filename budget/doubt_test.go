@@ -40,7 +40,7 @@ func TestACrowdDoubtsNoRule(t *testing.T) {
 		}
 		end := func(n int) {
 			for range n {
-				d.ended(now, price, answer)
+				ended(&d, now, price, answer)
 				d.gone()
 			}
 		}
@@ -104,10 +104,17 @@ func TestOneCallAfterAnotherIsCompared(t *testing.T) {
 		now = now.Add(time.Microsecond)
 		_, found, _ := d.saw(now, s, limit.Rate{N: most, Window: time.Minute}, estimate.ChargeSettle)
 		doubted = doubted || found
-		d.ended(now, price, answer)
+		ended(&d, now, price, answer)
 		d.gone()
 	}
 	if !doubted {
 		t.Error("a rule that gives back what the provider keeps is not doubted")
 	}
+}
+
+// ended is doubt.ended as Call.Settle calls it.
+func ended(d *doubt, now time.Time, p *Price, r *usage.Result) {
+	input, output := p.actual(r, &p.rule)
+	input, output = p.used(r, limit.Cost{Input: input, Output: output})
+	d.ended(now, p, input, output)
 }

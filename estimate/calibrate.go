@@ -124,7 +124,7 @@ func (c *Calibrator) Observe(p Prompt, charged int64) {
 	if m.factor == 0 {
 		m.factor = 1
 	}
-	if m.largest = max(m.largest, seen.estimated); m.n == firstPairs || full && old.estimated == m.largest {
+	if m.largest = max(m.largest, seen.estimated); m.n == firstPairs || full && old.estimated == m.largest && seen.estimated < m.largest {
 		m.largest = 0
 		for _, p := range m.pairs[:m.n] {
 			m.largest = max(m.largest, p.estimated)

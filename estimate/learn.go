@@ -68,6 +68,9 @@ type window struct {
 	at   [windowSize]int64
 	n    int // values held
 	next int // where the next goes
+
+	sum           int64 // of the values held: at most 32 * 2^40
+	first, second int64 // the two largest of them
 }
 
 // windowSize is a compromise: a mean over 32 follows a change within 32 answers, and
@@ -75,9 +78,31 @@ type window struct {
 const windowSize = 32
 
 func (w *window) add(v int64) {
+	old, full := w.at[w.next], w.n == windowSize
 	w.at[w.next] = v
 	w.next = (w.next + 1) % windowSize
 	w.n = min(w.n+1, windowSize)
+	w.sum += v - old // a place that is free holds 0
+	if full && old >= w.second && old != v {
+		w.first, w.second = 0, 0 // one of them may have left
+		for _, v := range w.at {
+			w.rank(v)
+		}
+		return
+	}
+	if !full || old != v {
+		w.rank(v)
+	}
+}
+
+// rank makes v one of the two largest values, if it is.
+func (w *window) rank(v int64) {
+	switch {
+	case v > w.first:
+		w.first, w.second = v, w.first
+	case v > w.second:
+		w.second = v
+	}
 }
 
 // mean returns the mean of the values held, the largest taken for no more than the
@@ -86,18 +111,9 @@ func (w *window) mean() int64 {
 	if w.n == 0 {
 		return 0
 	}
-	var sum, first, second int64 // sum: at most 32 * 2^40
-	for _, v := range w.at[:w.n] {
-		sum += v
-		switch {
-		case v > first:
-			first, second = v, first
-		case v > second:
-			second = v
-		}
-	}
+	sum := w.sum
 	if w.n > 1 {
-		sum -= first - second
+		sum -= w.first - w.second
 	}
 	return ceilDiv(sum, int64(w.n))
 }

@@ -224,3 +224,36 @@ func TestManyMayLearnAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// The mean that a window keeps is that of a walk through its values.
+func TestWindowMean(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 2000 {
+		most := int64(1) << r.IntN(41) // few values, so that some come twice, or many
+		var w window
+		var all []int64
+		for range r.IntN(3 * windowSize) {
+			v := r.Int64N(most)
+			w.add(v)
+			if all = append(all, v); len(all) > windowSize {
+				all = all[1:]
+			}
+			var sum, first, second int64
+			for _, v := range all {
+				sum += v
+				switch {
+				case v > first:
+					first, second = v, first
+				case v > second:
+					second = v
+				}
+			}
+			if len(all) > 1 {
+				sum -= first - second
+			}
+			if got, want := w.mean(), ceilDiv(sum, int64(len(all))); got != want {
+				t.Fatalf("round %d: the mean of %v is %d, want %d", round, all, got, want)
+			}
+		}
+	}
+}

@@ -110,44 +110,59 @@ func (l *Limiter) allScopes(n int) (scopes []*scope, limits int) {
 
 // oldestOf is when the call that waits longest came, for each scope in which one waits.
 func (l *Limiter) oldestOf() map[*scope]int64 {
+	type came struct {
+		s  *scope
+		at int64
+	}
+	oldest, part := map[*scope]int64{}, make([]came, 0, few)
 	// From the back: a lane that goes leaves its place to the last one, which was seen.
-	oldest := map[*scope]int64{}
 	for at := math.MaxInt; at > 0; {
+		part = part[:0]
 		l.lock()
 		at = min(at, len(l.parked))
 		first := max(0, at-few)
 		for _, k := range l.parked[first:at] {
 			for _, s := range k.path {
-				if t, ok := oldest[s]; !ok || k.head.joined < t {
-					oldest[s] = k.head.joined
-				}
+				part = append(part, came{s, k.head.joined})
 			}
 		}
 		l.scopes.count(at - first)
 		at = first
 		l.mu.Unlock()
+		for _, c := range part { // a map that grows is no work to do under the lock
+			if t, ok := oldest[c.s]; !ok || c.at < t {
+				oldest[c.s] = c.at
+			}
+		}
 	}
 	return oldest
 }
 
-// snapshots are those of scopes, which have about so many limits.
+// snapshots are those of scopes, which have about so many limits. Under the lock they
+// are written to the same small memory over and over. New memory is slow to write to:
+// the system hands out each page of it at the first write.
 func (l *Limiter) snapshots(scopes []*scope, limits int, oldest map[*scope]int64) []Snapshot {
 	all := make([]Snapshot, 0, len(scopes))
 	states := make([]LimitState, 0, limits)
+	var some [few]Snapshot
+	var theirs []LimitState
 	for part := range slices.Chunk(scopes, few) {
+		theirs = theirs[:0]
 		l.lock()
 		now := l.now()
-		for _, s := range part {
-			all = append(all, Snapshot{})
-			one := &all[len(all)-1]
-			before := len(states)
-			states = s.snapshot(l, one, states, now)
+		for i, s := range part {
+			theirs = s.snapshot(l, &some[i], theirs, now)
+		}
+		l.mu.Unlock()
+		for i, s := range part {
+			one, before := &some[i], len(states)
+			states = append(states, one.Limits...)
 			one.Limits = states[before:len(states):len(states)]
 			if at, ok := oldest[s]; ok && one.Waiting > 0 {
 				one.Oldest = time.Duration(now - at)
 			}
+			all = append(all, *one)
 		}
-		l.mu.Unlock()
 	}
 	// A scope that went and came again while they were collected is there twice.
 	return slices.CompactFunc(all, func(a, b Snapshot) bool { return a.Scope == b.Scope })

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -257,5 +258,34 @@ func TestWhatIsFresh(t *testing.T) {
 	}
 	if fresh(own) {
 		t.Error("a function of the caller's is taken for net/http's")
+	}
+}
+
+// A base may edit its header in any way: by field, by line, and by adding to a field
+// that has room behind its last line.
+func TestBaseEditsItsHeaderAlone(t *testing.T) {
+	roomy := append(make([]string, 0, 4), "a", "b")
+	h := http.Header{"One": {"1"}, "Two": roomy, "Single": roomy[:1], "None": {}, "Nil": nil}
+	want := h.Clone()
+	out := copyOf(h)
+	if !reflect.DeepEqual(out, want) {
+		t.Fatalf("copy is %v, want %v", out, want)
+	}
+	out["One"][0] = "x"
+	out["Two"][1] = "x"
+	for name := range h {
+		out[name] = append(out[name], "added")
+	}
+	for name, lines := range h {
+		if got := out[name]; len(got) != len(lines)+1 || got[len(lines)] != "added" {
+			t.Errorf("%s of the copy is %q", name, got)
+		}
+	}
+	out.Del("One")
+	if !reflect.DeepEqual(h, want) || roomy[:3][2] != "" {
+		t.Errorf("the header is %v, want %v", h, want)
+	}
+	if copyOf(nil) != nil {
+		t.Error("the copy of no header is one")
 	}
 }
