@@ -132,6 +132,7 @@ var shapes = [nodeCount]map[string]*member{
 		"object":     {text: asWord, word: (*reading).objectWord},
 		"done":       {flag: (*reading).doneFlag},
 		"stop":       {flag: (*reading).finishFlag}, // llama.cpp
+		"is_end":     {flag: (*reading).finishFlag}, // Baidu Qianfan (baidubce/bce-qianfan-sdk, ModelResponse)
 		"error":      failure,
 		"code":       {capture: "code"},
 		"msg":        {capture: "msg"}, // Zhipu's older interface, with success

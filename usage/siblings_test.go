@@ -55,3 +55,23 @@ func TestUsageThatIsPartOrImpossible(t *testing.T) {
 		}
 	}
 }
+
+// A stream may end without an end marker: the event that says so has the final usage.
+func TestStreamsThatEndByAFlag(t *testing.T) {
+	for body, final := range map[string]bool{
+		"data: {\"result\":\"a\",\"is_end\":false,\"usage\":{\"prompt_tokens\":31,\"completion_tokens\":3}}\n\ndata: {\"result\":\"b\",\"is_end\":true,\"usage\":{\"prompt_tokens\":31,\"completion_tokens\":8}}\n\n":         true,
+		"data: {\"result\":\"a\",\"is_end\":false,\"usage\":{\"prompt_tokens\":31,\"completion_tokens\":8}}\n\n":                                                                                                              false,
+		"data:{\"output\":{\"text\":\"a\",\"finish_reason\":\"null\"},\"usage\":{\"input_tokens\":31,\"output_tokens\":8}}\n\n":                                                                                               false,
+		"data:{\"output\":{\"text\":\"a\",\"finish_reason\":\"stop\"},\"usage\":{\"input_tokens\":31,\"output_tokens\":8}}\n\n":                                                                                               true,
+		"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"x_groq\":{\"usage\":{\"prompt_tokens\":31,\"completion_tokens\":8}}}\n\n":                                                                           true,
+		"data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":31,\"completion_tokens\":8}}\n\n":                                             true,
+		"data: {\"content\":\"a\",\"stop\":false}\n\ndata: {\"content\":\"\",\"stop\":true,\"tokens_evaluated\":31,\"tokens_predicted\":8}\n\n":                                                                               true,
+		"data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":31,\"output_tokens\":1}}}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":8}}\n\n":                                      false,
+		"data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":31,\"output_tokens\":1}}}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":8}}\n\ndata: {\"type\":\"message_stop\"}\n\n": true,
+	} {
+		r := usage.Read("text/event-stream", "", []byte(body))
+		if r.Counts.Output.N != 8 || r.Complete != final {
+			t.Errorf("%s: output %v, complete %v; want 8, %v", body, r.Counts.Output, r.Complete, final)
+		}
+	}
+}
