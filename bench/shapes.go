@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tripmeter/tripmeter/profile"
@@ -26,6 +25,7 @@ type Shape struct {
 	Day      string               // on which it is played, as "2025-10-01"; empty is any
 	Load     Load
 	N        int // calls
+	Filler   int // of fillers, for the prompts
 	Models   int // that the calls go to in turn; 0 is one
 	Bars     Bars
 
@@ -122,7 +122,7 @@ func (s Shape) calls(seed uint64) []Call {
 	r := rand.New(rand.NewPCG(seed, 11))
 	cs := make([]Call, s.N)
 	for i := range cs {
-		cs[i].Prompt, cs[i].Cap = spread(r, 50, 8000), shapeCap
+		cs[i].Prompt, cs[i].Cap, cs[i].Filler = spread(r, 50, 8000), shapeCap, s.Filler
 		if s.Models > 0 {
 			cs[i].Model = fmt.Sprint("box-", i%s.Models)
 		}
@@ -149,8 +149,7 @@ func (s Shape) body(i int, c Call) []byte {
 	if s.path() != "/v1/responses" {
 		return body(i, c)
 	}
-	text := fmt.Sprintf("%08d ", i) + strings.Repeat("word ", int(4*c.Prompt)/5+1)
-	text = text[:max(4*(c.Prompt-2), 9)]
+	text := prompt(i, c)
 	return fmt.Appendf(nil, `{"model":%q,"max_output_tokens":%d,"input":[{"role":"user","content":%q}]}`, cmp.Or(s.Model, "box"), c.Cap, text)
 }
 
