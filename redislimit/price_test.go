@@ -59,8 +59,8 @@ func TestPriceAtTheHeadOfTheSharedLine(t *testing.T) {
 }
 
 // Four processes and three tenants, whose callers all cost another amount at their turn.
-// They take the new price, in whichever process's call, and the ledger is charged exactly
-// that. So it is for windows too.
+// They take the new price, also in the call of another process, and the ledger is charged
+// exactly that. So it is for windows too.
 func TestPricesOfManyProcessesAreExact(t *testing.T) {
 	t.Parallel()
 	for name, law := range map[string]limit.Law{"bucket": {}, "log": {Shape: limit.ShapeLog}} {

@@ -147,52 +147,56 @@ func TestLostStateIsNoFreshBurst(t *testing.T) {
 	for _, how := range []string{"flush", "evicted", "restart"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
-			var gaps atomic.Int64
-			runner := viaGoRedis(t, server.Addr)
-			m := members(t, 3, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: brisk,
-				Limits: append(tokenLimit(limit.PerSecond(1000), 10_000, false), limit.Limit{Name: "day", Unit: limit.Tokens, Rate: limit.PerDay(50_000), Burst: 50_000}),
-				Trace:  redislimit.Trace{Gap: func(redislimit.State) { gaps.Add(1) }}})
-			held := take(t, m[0], limit.Ask{Cost: tokens(6000)})
-			take(t, m[1], limit.Ask{Cost: tokens(4000)}).Keep()
-			m[0].Snapshot()
-			m[1].Snapshot()
-			switch how {
-			case "flush":
-				server.Must(t, "FLUSHALL")
-			case "evicted":
-				server.Must(t, "DEL", "tripmeter:{"+t.Name()+"}:s:")
-			default:
-				server.Kill()
-				server.Run(t)
-			}
-			start := time.Now()
-			eventually(t, 3*time.Second, "members are back", func() bool {
-				return !m[0].State().Away && !m[1].State().Away && !m[2].State().Away && gaps.Load() > 0 && m[2].Snapshot().InFlight == 1
-			})
-			admitted := int64(0)
-			for time.Since(start) < 2*time.Second {
-				for _, l := range m {
-					if r, err := l.TryAdmit(limit.Ask{Cost: tokens(100)}); err == nil {
-						admitted += 100
-						r.Keep()
-					}
-				}
-				time.Sleep(time.Millisecond)
-			}
-			if most := int64(1000*time.Since(start).Seconds()) + 100; admitted > most {
-				t.Errorf("%d tokens after the state was lost, of at most %d", admitted, most)
-			}
-			if admitted < 500 {
-				t.Errorf("only %d tokens in %v", admitted, time.Since(start))
-			}
-			if d := credit(t, m[0], "day"); d > 40_100-admitted {
-				t.Errorf("the day has %d left; 10,000 were spent before, %d after", d, admitted)
-			}
-			held.Settle(tokens(6000))
-			eventually(t, time.Second, "its place came back", func() bool { return m[1].Snapshot().InFlight == 0 })
+			onTime(t, func(t testing.TB) { theLostState(t, how) })
 		})
 	}
+}
+
+func theLostState(t testing.TB, how string) {
+	server := redistest.Start(t)
+	var gaps atomic.Int64
+	runner := viaGoRedis(t, server.Addr)
+	m := members(t, 3, func() redislimit.Runner { return runner }, redislimit.Options{Timeout: 1500 * time.Millisecond, MemberTTL: 3 * time.Second,
+		Limits: append(tokenLimit(limit.PerSecond(1000), 10_000, false), limit.Limit{Name: "day", Unit: limit.Tokens, Rate: limit.PerDay(50_000), Burst: 50_000}),
+		Trace:  redislimit.Trace{Gap: func(redislimit.State) { gaps.Add(1) }}})
+	held := take(t, m[0], limit.Ask{Cost: tokens(6000)})
+	take(t, m[1], limit.Ask{Cost: tokens(4000)}).Keep()
+	m[0].Snapshot()
+	m[1].Snapshot()
+	switch how {
+	case "flush":
+		server.Must(t, "FLUSHALL")
+	case "evicted":
+		server.Must(t, "DEL", "tripmeter:{"+t.Name()+"}:s:")
+	default:
+		server.Kill()
+		server.Run(t)
+	}
+	start := time.Now()
+	eventually(t, 3*time.Second, "members are back", func() bool {
+		return !m[0].State().Away && !m[1].State().Away && !m[2].State().Away && gaps.Load() > 0 && m[2].Snapshot().InFlight == 1
+	})
+	admitted := int64(0)
+	for time.Since(start) < 2*time.Second {
+		for _, l := range m {
+			if r, err := l.TryAdmit(limit.Ask{Cost: tokens(100)}); err == nil {
+				admitted += 100
+				r.Keep()
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if most := int64(1000*time.Since(start).Seconds()) + 100; admitted > most {
+		t.Errorf("%d tokens after the state was lost, of at most %d", admitted, most)
+	}
+	if admitted < 500 {
+		t.Errorf("only %d tokens in %v", admitted, time.Since(start))
+	}
+	if d := credit(t, m[0], "day"); d > 40_100-admitted {
+		t.Errorf("the day has %d left; 10,000 were spent before, %d after", d, admitted)
+	}
+	held.Settle(tokens(6000))
+	eventually(t, time.Second, "its place came back", func() bool { return m[1].Snapshot().InFlight == 0 })
 }
 
 func TestARestartWithPersistenceKeepsDebt(t *testing.T) {
