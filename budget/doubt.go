@@ -131,8 +131,8 @@ func (d *doubt) gone() {
 	d.open--
 }
 
-// used is what an answer has really used, in tokens, whatever is charged for it. charged
-// is what it is charged under the rule of p.
+// used returns the tokens that an answer has really used. charged are those that the
+// rule of p charges for it.
 func (p *Price) used(r *usage.Result, charged limit.Cost) (input, output int64) {
 	if c := p.rule.Charge; c == estimate.ChargeSettle || c == estimate.ChargeActual {
 		return charged.Input, charged.Output // the same

@@ -279,9 +279,11 @@ func (l *Limiter) laneOf(w *want) *lane {
 }
 
 func (l *Limiter) newLane(w *want) *lane {
-	k := &lane{}
+	var k *lane
 	if n := len(l.free.lanes); n > 0 {
 		k, l.free.lanes = l.free.lanes[n-1], l.free.lanes[:n-1]
+	} else {
+		k = &lane{}
 	}
 	key := l.key(w)
 	*k = lane{laneKey: key, path: append(k.path[:0], w.path...), pos: -1, twin: l.lanes[key], slot: len(l.parked)}
@@ -320,9 +322,11 @@ func (l *Limiter) dropLane(k *lane) {
 }
 
 func (l *Limiter) newFlow(key flowKey) *flow {
-	f := &flow{}
+	var f *flow
 	if n := len(l.free.flows); n > 0 {
 		f, l.free.flows = l.free.flows[n-1], l.free.flows[:n-1]
+	} else {
+		f = &flow{}
 	}
 	*f = flow{flowKey: key, lanes: f.lanes[:0], pos: -1, weight: int64(max(1, key.tenant.opt.Weight))}
 	return f
