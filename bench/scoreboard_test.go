@@ -194,7 +194,7 @@ more of the slices with hundreds of refusals for each hundred calls.
 			fmt.Fprintln(md, l.text)
 		}
 	}
-	fmt.Fprintf(md, "\n## Laws and starts whose bars are not met\n\nThe bars, and all other rows, are in bench/shapes_test.go. Play them with\n`cd bench && go test -run 'TestShapes|TestStarts' -shapes -seeds 3 -v`.\n\n%s\n", unmet())
+	fmt.Fprintf(md, "\n## Laws and starts whose bars are not met\n\nThe bars, and all other rows, are in bench/shapes_test.go. Play them with\n`cd bench && go test -run 'TestShapes|TestStarts' -shapes -seeds 3 -v`. With `-filler 1`\nthe prompts of the shapes are estimated right.\n\n%s\n", unmet())
 	for _, l := range []Load{Overload, Bursts, Tenants, Processes} {
 		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Load == l }) {
 			continue
