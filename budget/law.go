@@ -188,8 +188,7 @@ const (
 	afterEdge  = 100 * time.Millisecond
 	beforeEdge = 200 * time.Millisecond
 	logMargin  = 100 * time.Millisecond
-	oneIn      = 200 // of a sliding window's units is left unused: half a per cent
-	fixedOneIn = 100 // of a fixed window's: what is refused at its end waits for the next
+	oneIn      = 200 // of a window's units is left unused: half a per cent
 )
 
 // obey adds the law to the limit l to run d with. l has the rate, and what may go at
@@ -245,10 +244,7 @@ func (d *dimension) obey(l *limit.Limit) {
 			at, l.Guard = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, careful
 		}
 		l.Law, l.Burst = timed(at, d.law.precise), whole
-		switch s := l.Law.Shape; {
-		case s == limit.ShapeFixed:
-			l.Law.Spare = l.Rate.N / fixedOneIn
-		case s.Windowed() && s != limit.ShapeLog:
+		if s := l.Law.Shape; s.Windowed() && s != limit.ShapeLog {
 			l.Law.Spare = l.Rate.N / oneIn
 		}
 	}
