@@ -36,4 +36,7 @@
 //   - a difference within the error of a debit, or of a call's time on the way.
 //
 // A field that adds up two counters is no counter. A Learner must not see it.
+//
+// The files follow an answer: learner.go takes it in, books.go keeps what each window
+// would hold, reset.go and compare.go ask which law explains it, conclude.go believes.
 package law

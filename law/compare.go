@@ -1,0 +1,162 @@
+package law
+
+import (
+	"time"
+
+	"github.com/tripmeter/tripmeter/limit"
+)
+
+// compare asks, of two readings and what was charged between, which law explains
+// the second by the first.
+// near is what each of the readings may have or not.
+func (l *Learner) compare(m Mark, remaining, near int64) {
+	p := &l.last.mark
+	dt, spent := m.at.Sub(p.at), m.spent-p.spent
+	refill := limit.Rate{N: l.n, Window: l.o.Window}
+	c := comparison{
+		m: m, remaining: remaining, still: l.last.remaining - spent,
+		bucket: min(max(l.shown-m.own, remaining), l.last.remaining+refill.In(dt)-spent),
+		tol:    1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near,
+		jitter: refill.In(150 * time.Millisecond),
+	}
+	l.foretell(&c)
+	if wide := c.bucket - c.still; wide > 3*(c.tol+c.jitter) && c.quiet {
+		switch {
+		case c.rose():
+			l.votes.byRise++
+		case abs(remaining-c.still) <= c.tol:
+			l.votes.still++
+		}
+	}
+	l.refute(&c)
+	l.tellWindowsApart(&c)
+}
+
+// A comparison is of a reading with what each law foretells from the one before.
+type comparison struct {
+	m         Mark
+	remaining int64        // the reading
+	still     int64        // if nothing was given back since
+	bucket    int64        // of a bucket
+	windows   [books]int64 // of each window that is believed possible
+	quiet     bool         // no window has given anything back
+	tol       int64        // what may be wrong in any of them
+	jitter    int64        // and in what a bucket refills, for the time on the way
+}
+
+// rose reports whether the reading is what a bucket foretells.
+func (c *comparison) rose() bool { return abs(c.remaining-c.bucket) <= c.tol+c.jitter }
+
+// foretell fills in what the windows foretell. Where one has given something back, by
+// any of its books, standing still is not what a window foretells.
+func (l *Learner) foretell(c *comparison) {
+	p := &l.last.mark
+	c.quiet = true
+	for i, w := range l.windows {
+		if w == nil || c.m.epoch != p.epoch {
+			continue
+		}
+		c.windows[i] = l.last.remaining + p.used[i] - c.m.used[i]
+		if c.m.edge[i] != p.edge[i] && i != aLog && w.Law().Shape == limit.ShapeFixed {
+			// A window before this one is gone, with what others used in it.
+			c.windows[i] = l.n - c.m.fresh[i]
+		}
+		if abs(c.windows[i]-c.still) > c.tol {
+			c.quiet = false
+		}
+	}
+}
+
+// refute gives up the windows of which the reading shows more than they can hold: the
+// limit less own charges. If it gives up all, the limit is a bucket.
+func (l *Learner) refute(c *comparison) {
+	l.prove(c.m, c.remaining, c.tol)
+	refuted := 0
+	for i, w := range l.windows {
+		if w == nil {
+			refuted++
+			continue
+		}
+		used := c.m.used[i]
+		slack := c.tol + used*l.o.Unsure/100
+		if w.Law().Shape == limit.ShapeTwoWindows {
+			slack += limit.Rate{N: used, Window: l.o.Window}.In(150 * time.Millisecond)
+		}
+		if c.remaining > l.n-used+slack {
+			l.pairs[i].fade()
+			l.pairs[i].misses++
+			refuted++
+		}
+	}
+	if refuted == books && c.rose() {
+		l.votes.byRise++
+	}
+}
+
+// tellWindowsApart counts for and against each window, where they foretell different
+// balances.
+func (l *Learner) tellWindowsApart(c *comparison) {
+	p := &l.last.mark
+	lo, hi := c.windows[aLog], c.windows[aLog]
+	for i, w := range l.windows {
+		if w != nil {
+			lo, hi = min(lo, c.windows[i]), max(hi, c.windows[i])
+		}
+	}
+	if hi-lo <= 3*c.tol {
+		return
+	}
+	l.bucket.fade()
+	if c.rose() {
+		l.bucket.hits++
+	} else {
+		l.bucket.misses++
+	}
+	apart := c.rose() // a bucket that moves as none of the windows would
+	for i, w := range l.windows {
+		if w == nil {
+			continue
+		}
+		apart = apart && abs(c.bucket-c.windows[i]) > 3*(c.tol+c.jitter)
+		f := &l.pairs[i]
+		f.fade()
+		if abs(c.remaining-c.windows[i]) > c.tol+c.tol/2 {
+			f.misses++
+			continue
+		}
+		f.hits++
+		if c.m.edge[i] != p.edge[i] && p.used[i] > 3*c.tol && c.windows[i]-c.still > 3*c.tol {
+			f.edges++
+		}
+	}
+	if apart {
+		l.votes.byRise++
+	}
+}
+
+// prove looks for answers that only an edge explains: all but the charges since the
+// edge is back, while the other books still count enough of the use before it.
+func (l *Learner) prove(m Mark, remaining, tol int64) {
+	least := m.used[aLog]
+	for i, w := range l.windows {
+		if w != nil && w.Law().Shape == limit.ShapeTwoWindows {
+			least = min(least, m.used[i])
+		}
+	}
+	if m.at.Before(l.gone) {
+		// The books have all of it at the instant at which they began. It was used
+		// before, and leaves a sliding window before: that looks like an edge.
+		least -= max(0, l.lump)
+	}
+	for i, w := range l.windows {
+		if w == nil || w.Law().Shape != limit.ShapeFixed {
+			continue
+		}
+		switch f := &l.pairs[i]; {
+		case abs(remaining-(l.n-m.fresh[i])) > tol:
+			f.proofs = 0
+		case least-m.fresh[i] > 3*tol:
+			f.proofs++
+		}
+	}
+}
