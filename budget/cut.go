@@ -16,11 +16,13 @@ import (
 //     per cent of the limit a second, up to two per cent below the refused rate. It
 //     passes slowly through two per cent around that, and more slowly each time it is
 //     refused there.
-//   - Another rate than the last time: others use the limit. The rate grows by a fixed
-//     part of the limit a time, the less the higher it is: 0.16 % of the limit a second
-//     at a quarter of it, 0.08 % at half. After each minute without such a refusal it
-//     grows twice as fast, up to full pace. Two refusals in a row at about the rate of
-//     the one before end that.
+//   - Another rate than the last time, three times in a row: others use the limit. The
+//     rate grows by a fixed part of the limit a time, the less the higher it is: 0.16 %
+//     of the limit a second at a quarter of it, 0.08 % at half. After each minute without
+//     such a refusal it grows twice as fast, up to full pace. Two refusals in a
+//     row at about the rate of the one before end that. One such refusal is not enough:
+//     while a process that is alone finds the burst of its limit, it is refused at
+//     several rates, and lost 4 % of a bucket of 3 s.
 //
 // The first makes refusals of one process rarer, and keeps nearly all of a lower limit.
 // The second brings processes that share a limit without knowing each other to equal
@@ -41,6 +43,7 @@ type cut struct {
 	since   time.Time
 	trouble int64 // what was missing at the rate that is too much
 	slow    uint  // halvings of the pace in the zone; 0 never refused
+	unlike  uint  // refusals in a row at another rate than the one before
 	others  uint  // how many refusals at about the same rate show that there are no others
 }
 
@@ -54,7 +57,8 @@ const (
 	growsBy   = 1600      // parts a second
 	growsFast = time.Minute
 
-	steady    = 2                // cut.others after a refusal at another rate
+	enough    = 3                // cut.unlike that shows others
+	steady    = 2                // cut.others from then on
 	about     = 40               // the same rate is one that differs by one part in so many
 	recalls   = 10 * time.Minute // after that a refusal is a first one
 	zone      = 20_000           // parts
@@ -120,13 +124,16 @@ func (c *cut) deepen(now time.Time, sustained int64) {
 	same := abs(trouble-c.trouble) <= (whole-c.trouble)/about
 	switch {
 	case c.slow == 0 || now.Sub(c.since) > recalls:
-		c.slow, c.others = firstSlow, 0
+		c.slow, c.unlike, c.others = firstSlow, 0, 0
 	case !same:
-		c.slow, c.others = firstSlow, steady
+		c.slow = firstSlow
+		if c.unlike = min(c.unlike+1, enough); c.unlike == enough {
+			c.others = steady
+		}
 	case c.others > 0:
-		c.others--
+		c.unlike, c.others = 0, c.others-1
 	default:
-		c.slow = min(c.slow+1, slowest)
+		c.unlike, c.slow = 0, min(c.slow+1, slowest)
 	}
 	c.trouble = trouble
 	c.missing, c.since = min(deepest, max(m+(whole-m)/refusalCut, trouble+zone)), now
