@@ -9,9 +9,9 @@ import "time"
 // fewer. One that was let in beside as many ends the count.
 //
 // The calls at once are held then, and the rate is as it was before these refusals. A
-// few places are added now and then while all are taken, and every minute as long as
-// each time those of the last are taken too. A limit that falls is learned as the first
-// was. The zero places know nothing.
+// few places are added now and then while all are taken. Once such a try is let in, the
+// next follows after a minute. A limit that falls is learned as the first was. The zero
+// places know nothing.
 type places struct {
 	seen crowding
 
