@@ -6,7 +6,8 @@ import "time"
 // neither a limit nor a wait. A limit on calls at once refuses what leaves beside as many
 // others, and nothing that leaves beside fewer. A limit on a rate does not care. So three
 // refusals are needed, one after the other, and ten attempts that were let in beside
-// fewer. One that was let in beside as many ends the count.
+// fewer. One that was let in beside as many ends the count. A refusal at a higher pace
+// than all that were let in does not count: a rate would refuse that too.
 //
 // The calls at once are held then, and the rate is as it was before these refusals. A
 // few places are added now and then while all are taken. Once such a try is let in, the
@@ -27,6 +28,7 @@ type crowding struct {
 	least    int       // the fewest others beside one of them
 	lets     int       // attempts let in since the first
 	last     time.Time // when the last of refusals came
+	pace     float64   // the highest of those let in: see doubt.pace
 }
 
 const (
@@ -36,10 +38,11 @@ const (
 	placeMost      = 16 * time.Minute // between two tries
 )
 
-// let takes in that an attempt was let in beside others at now. It reports whether
-// another place is to be held.
-func (p *places) let(now time.Time, others int) (changed bool) {
+// let takes in that an attempt was let in beside others, which left at that pace. It
+// reports whether another place is held.
+func (p *places) let(now time.Time, others int, pace float64) (changed bool) {
 	if p.seen.refusals > 0 {
+		p.seen.pace = max(p.seen.pace, pace)
 		if p.seen.lets++; others >= p.seen.least {
 			p.seen = crowding{}
 		}
@@ -56,10 +59,10 @@ func (p *places) let(now time.Time, others int) (changed bool) {
 	return true
 }
 
-// refused takes in such a refusal of an attempt that left at sent beside others. It
-// reports whether a limit on calls at once explains it, whether the places changed, and
-// whether that is because a limit was learned.
-func (p *places) refused(now, sent time.Time, others int) (explained, changed, learned bool) {
+// refused takes in such a refusal of an attempt that left at sent and at that pace, beside
+// others. It reports whether a limit on calls at once explains it, whether the places
+// changed, and whether a limit was learned.
+func (p *places) refused(now, sent time.Time, others int, pace float64) (explained, changed, learned bool) {
 	switch {
 	case others == 0:
 		changed = p.most > 0
@@ -78,6 +81,9 @@ func (p *places) refused(now, sent time.Time, others int) (explained, changed, l
 	if c.refusals == 0 || others < c.least {
 		c.least = others
 	}
+	if c.refusals > 0 && pace > c.pace {
+		return false, false, false // a rate may refuse that
+	}
 	c.refusals, c.last = c.refusals+1, now
 	if c.refusals < placesRefusals || c.lets < placesLets {
 		return false, false, false
@@ -87,13 +93,13 @@ func (p *places) refused(now, sent time.Time, others int) (explained, changed, l
 }
 
 // letIn notes that an attempt of the scope was let in beside others.
-func (s *Scope) letIn(now time.Time, others int) {
+func (s *Scope) letIn(now time.Time, others int, pace float64) {
 	if !s.crowds.Load() {
 		return // nothing was refused so: no lock for it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.places.let(now, others) {
+	if s.places.let(now, others, pace) {
 		s.holdPlaces()
 	}
 	s.crowds.Store(s.places != places{})
@@ -101,13 +107,13 @@ func (s *Scope) letIn(now time.Time, others int) {
 
 // full reports whether a limit on calls at once explains a refusal that names neither a
 // limit nor a wait.
-func (s *Scope) full(now, sent time.Time, others int) bool {
+func (s *Scope) full(now, sent time.Time, others int, pace float64) bool {
 	if !s.own {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	explained, changed, learned := s.places.refused(now, sent, others)
+	explained, changed, learned := s.places.refused(now, sent, others, pace)
 	s.crowds.Store(s.places != places{})
 	if !changed {
 		return explained

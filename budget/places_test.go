@@ -12,12 +12,12 @@ func TestPlacesAreLearned(t *testing.T) {
 	lets := func(p *places, n, others int) {
 		for range n {
 			now = now.Add(time.Second)
-			p.let(now, others)
+			p.let(now, others, 2)
 		}
 	}
 	refused := func(p *places, others int) (explained bool) {
 		now = now.Add(time.Second)
-		explained, _, _ = p.refused(now, now.Add(-time.Millisecond), others)
+		explained, _, _ = p.refused(now, now.Add(-time.Millisecond), others, 2)
 		return explained
 	}
 	var p places
@@ -67,10 +67,17 @@ func TestPlacesAreLearned(t *testing.T) {
 		"one crowd": func(p *places) {
 			now = now.Add(time.Second)
 			for range 9 {
-				p.refused(now, now.Add(-time.Millisecond), 4)
+				p.refused(now, now.Add(-time.Millisecond), 4, 2)
 			}
 			lets(p, 20, 3)
 			refused(p, 4)
+		},
+		"too fast for a rate": func(p *places) {
+			for range 9 {
+				now = now.Add(time.Second)
+				p.refused(now, now.Add(-time.Millisecond), 4, 3)
+				lets(p, 5, 3)
+			}
 		},
 		"one alone": func(p *places) { refused(p, 4); lets(p, 20, 3); refused(p, 0); refused(p, 4); refused(p, 4) },
 	} {

@@ -23,6 +23,7 @@ type rule struct {
 	window time.Duration
 	holds  float64
 	places int
+	took   time.Duration                                    // a call; 0: half a second to two and a half
 	quiet  int                                              // calls that come one at a time before the load
 	status int                                              // of a refusal
 	body   string                                           // of a refusal
@@ -89,6 +90,9 @@ func (r *rule) judge(h http.Header) (took time.Duration, refused bool) {
 	}
 	if refused && h.Get("Retry-After") != "" {
 		r.until, r.told = now.Add(wait), now
+	}
+	if r.took > 0 {
+		return r.took, refused
 	}
 	return time.Duration(500+r.random.IntN(2000)) * time.Millisecond, refused
 }
@@ -278,4 +282,22 @@ func TestALimitOnCallsAtOnceThatFalls(t *testing.T) {
 			t.Errorf("of 360 calls that fit the last three minutes %d were served; %d were refused, %d since the limit fell, %d lost", late, r.refused-refused, r.refused-before, lost)
 		}
 	})
+}
+
+// Calls of one length leave together after each wait. A rate that refuses the last of
+// them is no limit on calls at once, which would leave a third of it unused.
+func TestARateIsNoLimitOnCallsAtOnce(t *testing.T) {
+	for _, holds := range []float64{2, 5, 10} {
+		for _, took := range []time.Duration{2 * time.Second, 10 * time.Second, 20 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				r := &rule{n: 120, window: time.Minute, holds: holds, took: took, status: 429, body: `{"error":{"message":"Too many requests"}}`}
+				var served int
+				time.AfterFunc(5*time.Minute, func() { r.mu.Lock(); served = r.served; r.mu.Unlock() })
+				lost := r.drive(t, transport.Options{RPM: 240}, 400*time.Millisecond)
+				if late := r.served - served; lost > 0 || late < 600*85/100 || r.refused > 20 {
+					t.Errorf("a bucket of %v, calls of %v: of 600 calls that fit %d were served; %d were refused, %d lost", holds, took, late, r.refused, lost)
+				}
+			})
+		}
+	}
 }
