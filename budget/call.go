@@ -48,6 +48,7 @@ type Call struct {
 	sums       predictions   // of the charge rules, when it left
 	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
 	others     int           // attempts under way when it left
+	pace       float64       // at which attempts left then: see doubt.pace
 	heard      time.Duration // from then until its header came
 	wait       time.Duration // that its header named, if named is set
 	refusals   int           // for the rate, of all its attempts
@@ -294,7 +295,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
 	c.number = c.path.budget.attempts.Add(1)
 	c.open.Sent()
-	c.sums, c.flurry, c.others = c.scope.doubt.sending(now, &c.price)
+	c.sums, c.flurry, c.others, c.pace = c.scope.doubt.sending(now, &c.price)
 	c.arrival = c.arrives()
 	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
 	return c.open
@@ -417,7 +418,7 @@ func (c *Call) Waiting() bool { return c.named }
 // letIn notes that the attempt was let in, unless the server says that it is busy.
 func (c *Call) letIn(now time.Time) {
 	if !c.busy {
-		c.scope.letIn(now, c.others)
+		c.scope.letIn(now, c.others, c.pace)
 	}
 }
 
@@ -425,7 +426,7 @@ func (c *Call) letIn(now time.Time) {
 // with nothing left explains it otherwise.
 func (c *Call) full(now time.Time, r *Refusal) bool {
 	return !r.Named && !c.named && !c.noRequests && r.Dimension != "tokens" && r.Dimension != "input" && r.Dimension != "output" &&
-		c.scope.full(now, c.sent, c.others)
+		c.scope.full(now, c.sent, c.others, c.pace)
 }
 
 // kind is the kind of limit that refused: as the refusal says, or as its header shows.

@@ -44,6 +44,8 @@ type doubt struct {
 	until    time.Time // nothing is reported before that
 
 	open    int                   // attempts that left and have not ended
+	left    time.Time             // when the last one left
+	pace    float64               // how fast they leave: 1 more than how many a second, or how many at once
 	stirred time.Time             // when an attempt left or ended last
 	flurry  uint64                // the number of that instant and those close to it; from 1
 	crowded [flurries / 64]uint64 // a bit for each of the last flurries: more than one thing happened
@@ -111,17 +113,19 @@ func (d *doubt) alone(flurry uint64) bool {
 	return d.flurry-flurry < flurries && d.crowded[flurry%flurries/64]>>(flurry%64)&1 == 0
 }
 
-// sending adds an attempt that leaves at now, and returns the sums up to it, its flurry,
-// and how many others are under way.
-func (d *doubt) sending(now time.Time, p *Price) (predictions, uint64, int) {
+// sending adds an attempt that leaves at now. It returns the sums up to it, its flurry,
+// how many others are under way, and the pace at which attempts leave.
+func (d *doubt) sending(now time.Time, p *Price) (sums predictions, flurry uint64, others int, pace float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for r, n := range p.arrival() {
 		d.sums[r] += n
 	}
-	flurry := d.stir(now)
+	flurry = d.stir(now)
 	d.open++
-	return d.sums, flurry, d.open - 1
+	d.pace = 1 + d.pace/(1+max(0, now.Sub(d.left)).Seconds())
+	d.left = now
+	return d.sums, flurry, d.open - 1, d.pace
 }
 
 // gone notes that an attempt that left is over, in any way.

@@ -33,7 +33,7 @@ func TestACrowdDoubtsNoRule(t *testing.T) {
 			for range n {
 				left -= 4106
 				s := sample{at: now, remaining: left, most: most, own: price.arrival(), set: true}
-				s.sums, s.flurry, _ = d.sending(now, price)
+				s.sums, s.flurry, _, _ = d.sending(now, price)
 				all = append(all, s)
 			}
 			return all
@@ -100,7 +100,7 @@ func TestOneCallAfterAnotherIsCompared(t *testing.T) {
 	for range 2 * pairs {
 		left -= 4106 // and nothing comes back
 		s := sample{at: now, remaining: left, most: most, own: price.arrival(), set: true}
-		s.sums, s.flurry, _ = d.sending(now, price)
+		s.sums, s.flurry, _, _ = d.sending(now, price)
 		now = now.Add(time.Microsecond)
 		_, found, _ := d.saw(now, s, limit.Rate{N: most, Window: time.Minute}, estimate.ChargeSettle)
 		doubted = doubted || found

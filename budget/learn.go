@@ -117,7 +117,7 @@ func ofADay(q headers.Quota) bool {
 //   - none for a first limit on requests without a reset: it is a day's as often
 //     as a minute's
 //   - a minute, by the custom of these APIs; only then custom is set, and for a size
-//     that was taken for a minute's before
+//     that was taken for a minute's before, or for that of a window that was found
 func (p *Path) window(u limit.Unit, q headers.Quota, unnamed bool) (window time.Duration, custom bool) {
 	if q.Window > 0 {
 		return q.Window, false
@@ -128,7 +128,7 @@ func (p *Path) window(u limit.Unit, q headers.Quota, unnamed bool) (window time.
 	if q.Limit.OK {
 		for i := len(p.scopes) - 1; i >= 0; i-- {
 			if w := p.scopes[i].sized(u, q.Limit.N); w > 0 {
-				return w, w <= time.Minute
+				return w, p.inner.byCustom(u, w)
 			}
 		}
 	}

@@ -292,7 +292,7 @@ func (d *dimension) grow(now time.Time) (over bool) {
 	case d.guessed.IsZero() || d.cut.left(now) > 0:
 	case now.Sub(d.lastRefusal()) > guessAge:
 		return true
-	case d.used.in(now, guessWindow) > d.said/guessRoom:
+	case d.used.in(now, d.limit.Rate.Window) > d.said/guessRoom: // of a limit that grows anew it is not a minute
 		d.said = min(2*d.said, limit.MaxUnits)
 		d.cut = cut{missing: whole / 2, since: now}
 	}

@@ -15,10 +15,20 @@ import (
 // showed, and was followed by one that met it again after the reset of the first. A
 // minute cannot do that with short resets. Its bucket takes missing / rate, its log the
 // whole minute, and its fixed window names instants that are minutes apart.
+//
+// A reset that says nothing, such as the same one on every answer, could do it too. So
+// each reset is a claim: after it the limit is whole again, less what was sent since. Two
+// claims in a row that turn out wrong end the window that was found, as a longer reset
+// does. The next one takes twice as many calls to find.
 type period struct {
 	window time.Duration // 0: not known
+	named  time.Duration // what limits are named by: window, or the one before it until the next answer
+	wrong  int           // windows found that turned out wrong
 	last   alone
+	limit  int64 // the last one
 	most   int64 // the largest balance shown, with the call's own debit
+	claim  claim
+	broken int // claims in a row
 
 	pairs   int // that count
 	edge    time.Duration
@@ -37,8 +47,18 @@ type alone struct {
 	unit   time.Duration // in which the reset is written
 }
 
+// A claim is that a limit is whole from until on, less what was sent after the attempt
+// of that number.
+type claim struct {
+	number uint64 // 0: there is none
+	until  time.Time
+	most   int64 // one attempt took
+}
+
 const (
 	enoughPairs  = 3
+	mostWrong    = 10 // counted
+	enoughBroken = 2
 	longestReset = 10 * time.Second
 	longestFound = 30 * time.Second // windows above that stay a minute
 	otherEdge    = 3 * time.Second  // from there on edges are those of different minutes
@@ -50,31 +70,70 @@ type attempt struct {
 	sent   time.Time
 }
 
-// saw takes in the quota of an answer that was no refusal, for an attempt that took own
-// units.
+// saw takes in the quota of an answer, for an attempt that took own units: none if it
+// was refused.
 func (p *period) saw(now time.Time, a attempt, q headers.Quota, own int64) {
 	was := p.last
 	p.last = alone{}
-	if !q.Limit.OK || !q.Remaining.OK || !q.Reset.OK || own <= 0 || q.Remaining.N < 0 || q.Remaining.N >= q.Limit.N {
+	if !q.Limit.OK || !q.Remaining.OK || !q.Reset.OK || q.Remaining.N < 0 || q.Remaining.N > q.Limit.N {
 		return
 	}
+	if q.Limit.N != p.limit {
+		*p = period{named: p.named, wrong: p.wrong, limit: q.Limit.N}
+	}
 	if q.Reset.D > longestReset {
-		*p = period{}
+		p.end()
 		return
 	}
 	unit := time.Millisecond
 	if q.Reset.D%time.Second == 0 {
 		unit = time.Second
 	}
-	p.most = max(p.most, q.Remaining.N+own)
-	if q.Remaining.N+own < p.most-p.most/20 {
+	until := now.Add(q.Reset.D + unit)
+	if p.check(a, until, q.Remaining.N, own); own <= 0 || q.Remaining.N == q.Limit.N || q.Reset.D <= 0 {
+		return
+	}
+	met := min(q.Remaining.N+own, q.Limit.N)
+	p.most = max(p.most, met)
+	if met < p.most-p.most/20 {
 		return // others use it, or earlier calls are not back yet
 	}
-	p.last = alone{a.number, q.Limit.N, q.Reset.D, now.Add(q.Reset.D + unit), min(own, q.Limit.N-q.Remaining.N), unit}
-	if was.number == 0 || was.number+1 != a.number || was.limit != q.Limit.N || a.sent.Before(was.until) {
+	p.last = alone{a.number, q.Limit.N, q.Reset.D, until, min(own, q.Limit.N-q.Remaining.N), unit}
+	if was.number == 0 || was.number+1 != a.number || a.sent.Before(was.until) || p.most-met > was.debit/4 {
 		return
 	}
 	p.pair(&was)
+}
+
+// check compares what is left after the attempt a with the claim that came before, and
+// takes that of its own answer.
+func (p *period) check(a attempt, until time.Time, left, own int64) {
+	c := &p.claim
+	if c.most = max(c.most, own); c.number >= a.number {
+		return // it left before
+	}
+	if c.number > 0 {
+		if a.sent.Before(c.until) {
+			return
+		}
+		sent, limit := float64(a.number-c.number)*float64(c.most), float64(p.limit)
+		if p.broken++; float64(left)+sent >= limit-limit/8 {
+			p.broken = 0
+		}
+		if p.broken >= enoughBroken {
+			p.end()
+			return
+		}
+	}
+	c.number, c.until = a.number, until
+}
+
+// end gives up the window that was found, and what would have shown one.
+func (p *period) end() {
+	if p.window > 0 {
+		p.wrong = min(p.wrong+1, mostWrong)
+	}
+	*p = period{named: p.named, wrong: p.wrong, limit: p.limit}
 }
 
 // pair counts an answer whose reset has brought back what it said.
@@ -94,7 +153,7 @@ func (p *period) pair(was *alone) {
 		p.least = bucket
 	}
 	p.longest = max(p.longest, was.reset)
-	if p.pairs++; p.pairs < enoughPairs || !p.others {
+	if p.pairs++; p.pairs < enoughPairs<<p.wrong || !p.others {
 		return
 	}
 	p.find()
@@ -119,13 +178,11 @@ func (p *period) find() {
 // custom. own is what the attempt took, nothing if it was refused.
 func (p *Path) period(now time.Time, a attempt, u limit.Unit, q headers.Quota, own limit.Cost) time.Duration {
 	s := p.inner
-	if own == (limit.Cost{}) {
-		return s.foundFor(u)
-	}
 	if _, ok := recorded(s.profile, u, time.Minute, now); ok {
 		return time.Minute
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.periods == nil {
 		s.periods = map[limit.Unit]*period{}
 	}
@@ -135,25 +192,23 @@ func (p *Path) period(now time.Time, a attempt, u limit.Unit, q headers.Quota, o
 		s.periods[u] = f
 	}
 	f.saw(now, a, q, part(u, own))
-	s.mu.Unlock()
-	return s.foundFor(u)
-}
-
-// foundFor is the window that was found for fields of that unit that name none.
-func (s *Scope) foundFor(u limit.Unit) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.periods[u]; f != nil {
-		return orMinute(f.window)
-	}
-	return time.Minute
-}
-
-func orMinute(d time.Duration) time.Duration {
-	if d == 0 {
+	f.named = f.window
+	if f.window == 0 {
 		return time.Minute
 	}
-	return d
+	return f.window
+}
+
+// byCustom reports whether a limit of that unit and window may be one whose fields name
+// no window: one of a minute, or one that was found.
+func (s *Scope) byCustom(u limit.Unit, window time.Duration) bool {
+	if window == time.Minute {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.periods[u]
+	return f != nil && f.named == window
 }
 
 // unname forgets what headers said of the limit of that unit and window: they speak of

@@ -23,6 +23,8 @@ type rule struct {
 	window time.Duration
 	holds  float64
 	places int
+	took   time.Duration                                    // a call; 0: half a second to two and a half
+	quiet  int                                              // calls that come one at a time before the load
 	status int                                              // of a refusal
 	body   string                                           // of a refusal
 	fields func(r *rule, h http.Header, wait time.Duration) // of every answer; wait is above 0 where it refuses
@@ -89,6 +91,9 @@ func (r *rule) judge(h http.Header) (took time.Duration, refused bool) {
 	if refused && h.Get("Retry-After") != "" {
 		r.until, r.told = now.Add(wait), now
 	}
+	if r.took > 0 {
+		return r.took, refused
+	}
 	return time.Duration(500+r.random.IntN(2000)) * time.Millisecond, refused
 }
 
@@ -106,6 +111,12 @@ func (r *rule) drive(t *testing.T, o transport.Options, each time.Duration) (los
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	var mu sync.Mutex
+	for i := range r.quiet {
+		if status, _, err := finish(rt.RoundTrip(ask(t, ctx, chat))); err != nil || status != 200 {
+			lost++
+		}
+		time.Sleep(time.Duration(7+i%5*3)*time.Second + 300*time.Millisecond)
+	}
 	for begun := time.Now(); time.Since(begun) < 10*time.Minute; time.Sleep(each) {
 		all.Go(func() {
 			status, _, err := finish(rt.RoundTrip(ask(t, ctx, chat)))
@@ -256,5 +267,37 @@ func TestALimitOnCallsAtOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A limit on calls at once that falls is learned anew.
+func TestALimitOnCallsAtOnceThatFalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rule{n: 6000, window: time.Minute, holds: 6000, places: 6, status: 429, body: `{"error":{"message":"Too many requests"}}`}
+		var before, served, refused int
+		time.AfterFunc(5*time.Minute, func() { r.mu.Lock(); r.places, before = 3, r.refused; r.mu.Unlock() })
+		time.AfterFunc(7*time.Minute, func() { r.mu.Lock(); served, refused = r.served, r.refused; r.mu.Unlock() })
+		lost := r.drive(t, transport.Options{RPM: 6000}, 750*time.Millisecond/6)
+		if late := r.served - served; lost > 0 || late < 360*85/100 || r.refused-refused > 5 || r.refused-before > 30 {
+			t.Errorf("of 360 calls that fit the last three minutes %d were served; %d were refused, %d since the limit fell, %d lost", late, r.refused-refused, r.refused-before, lost)
+		}
+	})
+}
+
+// Calls of one length leave together after each wait. A rate that refuses the last of
+// them is no limit on calls at once, which would leave a third of it unused.
+func TestARateIsNoLimitOnCallsAtOnce(t *testing.T) {
+	for _, holds := range []float64{2, 5, 10} {
+		for _, took := range []time.Duration{2 * time.Second, 10 * time.Second, 20 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				r := &rule{n: 120, window: time.Minute, holds: holds, took: took, status: 429, body: `{"error":{"message":"Too many requests"}}`}
+				var served int
+				time.AfterFunc(5*time.Minute, func() { r.mu.Lock(); served = r.served; r.mu.Unlock() })
+				lost := r.drive(t, transport.Options{RPM: 240}, 400*time.Millisecond)
+				if late := r.served - served; lost > 0 || late < 600*85/100 || r.refused > 20 {
+					t.Errorf("a bucket of %v, calls of %v: of 600 calls that fit %d were served; %d were refused, %d lost", holds, took, late, r.refused, lost)
+				}
+			})
+		}
 	}
 }
