@@ -488,3 +488,42 @@ func TestInstantsOfABodyAreOfTheServersClock(t *testing.T) {
 		}
 	}
 }
+
+// A limit of a long window that one answer named holds the calls after it for one window.
+// Then the answer that does not repeat it ends it.
+func TestALongLimitThatIsNamedOnceEndsWithItsWindow(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  reply
+		window time.Duration
+	}{
+		{"requests of a day", said(200, ok, "X-Ratelimit-Limit-Requests-Day", "1", "X-Ratelimit-Remaining-Requests-Day", "0"), 24 * time.Hour},
+		{"requests of a day, refused", said(429, rateLimited, "X-Ratelimit-Limit-Requests-Day", "1", "X-Ratelimit-Remaining-Requests-Day", "0", "Retry-After", "1"), 24 * time.Hour},
+		{"requests of an hour", said(200, ok, "X-Ratelimit-Limit-Requests-Hour", "1", "X-Ratelimit-Remaining-Requests-Hour", "0"), time.Hour},
+		{"tokens of an hour", said(200, ok, "X-Ratelimit-Limit-Tokens-Hour", "10", "X-Ratelimit-Remaining-Tokens-Hour", "0"), time.Hour},
+		{"a period of renewal", said(200, ok, "X-Ratelimit-Limit-Tokens", "10", "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Renewalperiod-Tokens", "86400"), 24 * time.Hour},
+		{"a policy", said(200, ok, "Ratelimit-Policy", `"d";q=1;w=43200`, "Ratelimit", `"d";r=0;t=43200`), 12 * time.Hour},
+	} {
+		for k, o := range map[string]transport.Options{"limits": {RPM: 600, TPM: 200_000}, "none": {}} {
+			t.Run(c.name+", "+k, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &scripted{answer: c.first, then: said(200, ok)}
+					o.Base, o.Attempts = s, 1
+					rt := gate(t, o)
+					finish(rt.RoundTrip(ask(t, t.Context(), chat)))
+					start := time.Now()
+					finish(rt.RoundTrip(ask(t, t.Context(), chat)))
+					if d := time.Since(start); d > c.window+refill {
+						t.Errorf("the second call left after %v", d)
+					}
+					for range 20 {
+						finish(rt.RoundTrip(ask(t, t.Context(), chat)))
+					}
+					if d := time.Since(start); d > 2*c.window {
+						t.Errorf("the calls after it took %v\n%v", d, rt.Snapshot())
+					}
+				})
+			})
+		}
+	}
+}
