@@ -32,7 +32,7 @@ func (s *Scope) silence(now, sent time.Time) (changes []change, gone []forgotten
 			d.silent = 0
 			continue
 		}
-		if d.silent++; d.silent <= max(leastSilence, d.times) {
+		if d.silent++; d.silent <= max(leastSilence, d.times) && !d.outlived(now) {
 			continue
 		}
 		old := d.limit
@@ -50,6 +50,14 @@ func (s *Scope) silence(now, sent time.Time) (changes []change, gone []forgotten
 		}
 	}
 	return changes, gone
+}
+
+// outlived reports whether d is a limit of a long window that few answers named, the last
+// of them a window ago. Three more silent answers may take three more windows: a limit
+// of one request a day, named once, held five calls for four days.
+func (d *dimension) outlived(now time.Time) bool {
+	w := d.limit.Rate.Window
+	return d.times <= leastSilence && w > refusalAge && now.Sub(d.named) >= w
 }
 
 // refusalAge is how long a limit is kept that only refusals name.

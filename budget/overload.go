@@ -28,6 +28,9 @@ const crowded = 2
 
 // rest is how long everybody rests after an overload at now: wait, or nothing.
 func (o *overload) rest(now time.Time, wait time.Duration) time.Duration {
+	if now.Sub(o.rested) > streakAge {
+		o.row = false // as a streak of refusals ages
+	}
 	if !o.row && now.Before(o.rested.Add(9*wait)) {
 		return 0
 	}

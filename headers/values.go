@@ -144,7 +144,10 @@ func parseReset(s string, c *retryafter.Clock) reset {
 		}
 		return reset{Span{d, true}, asNumber}
 	}
-	if d, rest, ok := retryafter.Spelled(s); ok && rest == "" && strings.IndexByte(s, ' ') < 0 {
+	if d, instant, rest, ok := c.Spelled(s); ok && rest == "" && strings.IndexByte(s, ' ') < 0 {
+		if instant {
+			return reset{Span{d, true}, asInstant}
+		}
 		return reset{Span{d, true}, asDuration}
 	}
 	if d, ok := c.Date(s); ok {

@@ -250,7 +250,10 @@ func (c *call) readBody() {
 	c.resp = c.held.to
 	text := plain(c.resp.Header, c.held.seen())
 	o := &c.order
-	h := refusal.Header{Wait: o.Wait, Named: o.Named, Reset: o.Reset, Asked: o.Asked, Forbidden: o.Forbidden, Type: refusal.TypeOf(c.resp.Header)}
+	h := refusal.Header{
+		Wait: o.Wait, Named: o.Named, Reset: o.Reset, Asked: o.Asked, Forbidden: o.Forbidden,
+		Type: refusal.TypeOf(c.resp.Header), Dated: c.resp.Header,
+	}
 	c.reading = refusal.Read(c.resp.StatusCode, h, text, c.arrived)
 }
 

@@ -303,11 +303,12 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // errorBodies are error objects as providers send them.
 var errorBodies = map[string]string{
-	"error":   `{"error":{"message":"no","type":"server_error"}}`,
-	"quota":   `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
-	"gateway": `{"statusCode":403,"message":"Quota exceeded. Try again later."}`,
-	"large":   `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
-	"wait":    `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"error":    `{"error":{"message":"no","type":"server_error"}}`,
+	"quota":    `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
+	"gateway":  `{"statusCode":403,"message":"Quota exceeded. Try again later."}`,
+	"large":    `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+	"overload": `{"error":{"message":"Overloaded","type":"overloaded_error"}}`,
+	"wait":     `{"error":{"message":"Rate limit reached. Please try again in 33s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
 }
 
 func response(r *http.Request, status int, contentType, body string) *http.Response {

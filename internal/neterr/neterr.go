@@ -35,9 +35,7 @@ func Mendable(err error) bool {
 	}
 	text := err.Error()
 	return !badCertificate(err) && !holds(text, neverSent) && !holds(text, malformed) &&
-		!holds(text, handshake) && !holds(text, lasting) && !slices.ContainsFunc(proxyRefusals, func(s string) bool {
-		return text == s || strings.HasSuffix(text, ": "+s) // wrapped
-	})
+		!holds(text, handshake) && !holds(text, lasting) && !refusedByProxy(text)
 }
 
 // malformedAddress reports whether an address cannot be one, so that no dial finds it.
@@ -61,11 +59,16 @@ func Unsent(err error) bool {
 }
 
 // Unprocessed reports whether err proves that the server has taken in nothing of the
-// request, although some of it left: RFC 9113, sections 6.8 and 8.7. net/http sends
-// such a request again by itself where it can.
-func Unprocessed(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "REFUSED_STREAM") || strings.Contains(text, "http2: Transport received Server's graceful shutdown GOAWAY")
+// request, although some of it may have left: RFC 9113, sections 6.8 and 8.7. net/http
+// sends such a request again by itself where it can.
+func Unprocessed(err error) bool { return holds(err.Error(), unprocessed) }
+
+var unprocessed = []string{
+	"REFUSED_STREAM",
+	"http2: Transport received Server's graceful shutdown GOAWAY",
+	"http2: Transport: peer server initiated graceful shutdown after some of Request.Body was written", // golang.org/x/net until 2022
+	"http2: client conn not usable",                                                                    // found out before a stream was opened
+	"http2: client conn could not be established",
 }
 
 // TooMuch reports whether err says that the server is asked too much of: an HTTP/2
@@ -136,9 +139,20 @@ var lasting = []string{
 
 // proxyRefusals are the answers to CONNECT that no further attempt changes.
 // net/http makes the reason of the status line the whole error.
-var proxyRefusals = []string{
-	http.StatusText(http.StatusProxyAuthRequired),
-	http.StatusText(http.StatusForbidden),
+var proxyRefusals = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden,
+	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusProxyAuthRequired, http.StatusGone,
+	http.StatusUnavailableForLegalReasons, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
+}
+
+// refusedByProxy reports whether text is the reason of one of proxyRefusals, maybe
+// wrapped. A proxy may write it in another case, and may explain it in brackets.
+func refusedByProxy(text string) bool {
+	reason, _, _ := strings.Cut(text, " (")
+	if i := strings.LastIndex(reason, ": "); i >= 0 {
+		reason = reason[i+2:]
+	}
+	return slices.ContainsFunc(proxyRefusals, func(status int) bool { return strings.EqualFold(reason, http.StatusText(status)) })
 }
 
 func holds(text string, any []string) bool {

@@ -33,10 +33,10 @@ func TestWhatNetHTTPRefusesHasNotLeft(t *testing.T) {
 	}
 }
 
-// A proxy that answers CONNECT with 407 or 403 gives the same answer again; one
+// A proxy that answers CONNECT with 407, 403 or 405 gives the same answer again; one
 // that is overloaded may not.
 func TestAProxyThatRefusesToConnect(t *testing.T) {
-	for status, mends := range map[int]bool{407: false, 403: false, 503: true} {
+	for status, mends := range map[int]bool{407: false, 403: false, 401: false, 404: false, 405: false, 501: false, 429: true, 502: true, 503: true} {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
 		at, err := url.Parse(proxy.URL)
 		if err != nil {
@@ -164,7 +164,16 @@ func TestWhatAnotherAttemptMeetsAgain(t *testing.T) {
 		{errors.New("http: server closed idle connection"), true, false, false, false},
 		{errors.New("tls: received record with version 301 when expecting version 303"), true, false, false, false},
 		{errors.New("Proxy Authentication Required"), false, false, false, false},
+		{errors.New("Proxy Authentication Required ( The proxy requires authorization )"), false, false, false, false},
+		{errors.New("proxy authentication required"), false, false, false, false},
+		{errors.New("Unauthorized"), false, false, false, false},
+		{errors.New("Method Not Allowed"), false, false, false, false},
+		{errors.New("Too Many Requests"), true, false, false, false},
 		{errors.New("Bad Gateway"), true, false, false, false},
+		{errors.New("http2: client conn not usable"), true, false, true, false},
+		{errors.New("http2: client conn could not be established"), true, false, true, false},
+		{errors.New("http2: client conn is closed"), true, false, false, false},
+		{errors.New("http2: Transport: peer server initiated graceful shutdown after some of Request.Body was written; define Request.GetBody to avoid this error"), true, false, true, false},
 		{fmt.Errorf("proxy: %w", errors.New("Proxy Authentication Required")), false, false, false, false},
 		{op("proxyconnect", errors.New("connection refused")), true, true, false, false},
 		{op("proxyconnect", op("remote error", errors.New("tls: bad certificate"))), false, true, false, false},

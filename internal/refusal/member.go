@@ -122,7 +122,7 @@ func (w *times) member(key string, raw []byte, isString bool, clock *retryafter.
 	d, instant, ok := clock.Number(s, m.unit)
 	if !ok && isString {
 		var rest string
-		if d, rest, ok = duration(strings.ToLower(s)); rest != "" {
+		if d, instant, rest, ok = clock.Spelled(strings.ToLower(s)); rest != "" {
 			ok = false
 		}
 		if !ok {

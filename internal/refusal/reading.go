@@ -17,7 +17,8 @@ type Header struct {
 
 	Asked, Forbidden bool // X-Should-Retry: another attempt
 
-	Type string // the error's type, see [TypeOf]
+	Type  string      // the error's type, see [TypeOf]
+	Dated http.Header // whose Date the body's instants are measured from; nil is none
 }
 
 // TypeOf is the type of an error that the header names in place of the body:
@@ -68,8 +69,11 @@ type Reading struct {
 
 // headerReset is the longest reset of an exhausted limit in the header fields that the
 // body holds.
-func (f *fields) headerReset(now time.Time) time.Duration {
-	i := headers.Parse(f.headers, headers.Options{Status: http.StatusTooManyRequests, Now: now})
+func (f *fields) headerReset(o Options) time.Duration {
+	if date := o.Dated["Date"]; date != nil && f.headers["Date"] == nil {
+		f.headers["Date"] = date
+	}
+	i := headers.Parse(f.headers, headers.Options{Status: http.StatusTooManyRequests, Now: o.Now})
 	return i.ResetWait().D
 }
 
@@ -82,10 +86,11 @@ func (r *Reading) UntilReset() time.Duration { return max(r.Body.Reset, r.Reset,
 // any size.
 func Read(status int, h Header, body []byte, now time.Time) Reading {
 	r := Reading{Header: h, Status: status}
-	v, f := classify(status, body, Options{Now: now, Type: h.Type})
+	o := Options{Now: now, Type: h.Type, Dated: h.Dated}
+	v, f := classify(status, body, o)
 	r.Body = v
 	if len(f.headers) > 0 {
-		r.bodyReset = f.headerReset(now)
+		r.bodyReset = f.headerReset(o)
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -79,10 +80,11 @@ type Verdict struct {
 
 // Options say what status and body do not. The zero Options are good.
 type Options struct {
-	// Now is the instant from which the body's instants are measured: the
-	// response's Date where it has one, since one clock made both. Zero:
-	// time.Now().
+	// Now is when the response arrived. Zero: time.Now().
 	Now time.Time
+	// Dated is a header whose Date the body's instants are measured from, as one clock
+	// made both: see [retryafter.Clock]. Nil: they are measured from Now.
+	Dated http.Header
 	// Ceiling cuts Wait and Reset. 0 or less: MaxWait.
 	Ceiling time.Duration
 	// Type is the error's type where the header has it, see [TypeOf]. A type in the
@@ -105,7 +107,7 @@ func ClassifyWith(status int, body []byte, o Options) Verdict {
 // classify also returns the fields that it read.
 func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	classified.Add(1)
-	clock := retryafter.Clock{Local: o.Now}
+	clock := retryafter.Clock{Header: o.Dated, Local: o.Now}
 	f := read(body, &clock)
 	if !f.failed && status < 400 {
 		return Verdict{}, f
@@ -143,7 +145,7 @@ func classify(status int, body []byte, o Options) (Verdict, *fields) {
 	v.Reset = min(f.waits.reset(), o.Ceiling)
 	v.used(f, s)
 	if v.Class == Quota && len(f.headers) > 0 {
-		v.Reset = max(v.Reset, min(f.headerReset(clock.Now()), o.Ceiling))
+		v.Reset = max(v.Reset, min(f.headerReset(o), o.Ceiling))
 	}
 	if v.Retryable {
 		v.Wait = min(f.waits.longest(), o.Ceiling)

@@ -180,8 +180,8 @@ func (s sentenceText) waitAt(i int, clock *retryafter.Clock, east bool) (d time.
 		rest = strings.TrimPrefix(rest, w)
 	}
 	rest = digit(strings.TrimLeft(rest, " "))
-	if d, after, ok := duration(rest); ok && ends(after) {
-		return d, false, true
+	if d, instant, after, ok := clock.Spelled(rest); ok && ends(after) {
+		return min(d, MaxWait), instant, true
 	}
 	// A date ends at a blank, a comma, a full stop or a bracket. The longest
 	// that can be read is meant: "2026-01-01 10:00:00 +0800".
@@ -289,10 +289,4 @@ func ends(rest string) bool {
 
 func isWordByte(c byte) bool {
 	return isDigit(c) || c == '_' || c == '-' || c == '+' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-}
-
-// duration is [retryafter.Spelled], cut to [MaxWait].
-func duration(s string) (d time.Duration, rest string, ok bool) {
-	d, rest, ok = retryafter.Spelled(s)
-	return min(d, MaxWait), rest, ok
 }

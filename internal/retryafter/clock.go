@@ -2,12 +2,16 @@ package retryafter
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
 // A Clock is the instant from which a response measures instants: its own Date
 // field, since the server's clock made both, else the caller's time. It is read
 // once, and only when it is needed. The zero value is the local clock.
+//
+// A Date more than a year off the caller's time may be no clock at all, such as a
+// Date of 1970. Then the nearer of the two measures an instant.
 type Clock struct {
 	// Header is the response's header; nil has no Date.
 	Header http.Header
@@ -42,7 +46,16 @@ func (c *Clock) local() time.Time {
 
 // Until is the time left to t, at least 0 and at most [Max].
 func (c *Clock) Until(t time.Time) time.Duration {
-	return min(max(t.Sub(c.Now()), 0), Max) // Sub saturates
+	return min(max(t.Sub(c.base(t)), 0), Max) // Sub saturates
+}
+
+// base is the instant from which t is measured: see [Clock].
+func (c *Clock) base(t time.Time) time.Time {
+	date, local := c.Now(), c.local()
+	if off := date.Sub(local).Abs(); off > year && t.Sub(local).Abs() < t.Sub(date).Abs() {
+		return local
+	}
+	return date
 }
 
 // Date reads a date, see [ParseDate], as the time left to it.
@@ -92,11 +105,30 @@ func (c *Clock) Number(s string, unit time.Duration) (d time.Duration, instant, 
 			back, ahead = year, year
 		}
 		at := time.Unix(0, int64(since))
-		for _, now := range [...]time.Time{c.Now(), c.local()} {
+		for _, now := range [...]time.Time{c.base(at), c.local()} {
 			if left := at.Sub(now); left >= -back && left <= ahead {
 				return max(left, 0), true, true
 			}
 		}
 	}
 	return d, false, true
+}
+
+// Spelled is the package's [Spelled] with instants. One number with a unit of a second
+// or less is an instant where [Clock.Number] finds one: "1785931230s" are 56 years, and
+// a program that adds units to its numbers writes it.
+func (c *Clock) Spelled(s string) (d time.Duration, instant bool, rest string, ok bool) {
+	d, rest, ok = Spelled(s)
+	if !ok || d < leastInstant {
+		return d, false, rest, ok
+	}
+	part, unit, after, _ := durationPart(s)
+	if part != d || after != rest || units[unit].d > time.Second {
+		return d, false, rest, true
+	}
+	number := s[:len(s)-len(strings.TrimLeft(s, "0123456789."))]
+	if at, instant, ok := c.Number(number, units[unit].d); ok && instant {
+		return at, true, rest, true
+	}
+	return d, false, rest, true
 }

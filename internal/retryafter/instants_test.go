@@ -237,3 +237,43 @@ func FuzzSpellings(f *testing.F) {
 		}
 	})
 }
+
+// An instant that a program gave a unit is one; a length of time with that unit is none.
+func TestAnInstantWithAUnit(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"1789819245s": 45 * time.Second, "1789819245 seconds": 45 * time.Second, "1789819245.5s": 45500 * time.Millisecond,
+		"1789819245000ms": 45 * time.Second, "1789819245000000us": 45 * time.Second, "1789819245000000000ns": 45 * time.Second,
+		"1789819245000s": 45 * time.Second, "1789819100s": 0, "@1789819245000": 45 * time.Second, "@1789819100": 0, "@5": 0,
+		"45s": 45 * time.Second, "1e3s": -1, "864000s": 240 * time.Hour, "31536000s": 365 * 24 * time.Hour, "315360000000ms": 3650 * 24 * time.Hour,
+		"1789819245 minutes": Max, "29830320 minutes": 29830320 * time.Minute, "0.5h 3s": 30*time.Minute + 3*time.Second,
+	} {
+		w := Parse(http.Header{"Retry-After": {s}}, noon)
+		if w.OK != (want >= 0) || w.OK && w.Longest != want {
+			t.Errorf("%q is %+v, want %v", s, w, want)
+		}
+	}
+}
+
+// A Date more than a year off measures no instant that is nearer to the local clock. A
+// server whose clock is off by less, or that names an instant of its own clock, is
+// believed.
+func TestADateThatIsNoClock(t *testing.T) {
+	for _, c := range []struct {
+		date, value string
+		want        time.Duration
+	}{
+		{"Thu, 01 Jan 1970 00:00:00 GMT", "Sat, 19 Sep 2026 12:00:30 GMT", 30 * time.Second},
+		{"Thu, 01 Jan 1970 00:00:00 GMT", "1789819230", 30 * time.Second},
+		{"Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:30 GMT", 30 * time.Second},
+		{"Thu, 01 Jan 2099 00:00:00 GMT", "Sat, 19 Sep 2026 12:00:30 GMT", 30 * time.Second},
+		{"Thu, 01 Jan 2099 00:00:00 GMT", "1789819230000", 30 * time.Second},
+		{"Thu, 01 Jan 2099 00:00:00 GMT", "Thu, 01 Jan 2099 00:01:00 GMT", time.Minute},
+		{"Wed, 19 Aug 2026 12:00:00 GMT", "Wed, 19 Aug 2026 12:00:30 GMT", 30 * time.Second},
+		{"Wed, 19 Aug 2026 12:00:00 GMT", "Sat, 19 Sep 2026 12:00:30 GMT", 31*24*time.Hour + 30*time.Second},
+	} {
+		w := Parse(http.Header{"Retry-After": {c.value}, "Date": {c.date}}, noon)
+		if !w.OK || w.Longest != c.want {
+			t.Errorf("Date %s, %s is %+v, want %v", c.date, c.value, w, c.want)
+		}
+	}
+}

@@ -33,13 +33,13 @@ type Wait struct {
 //	member = number / HTTP-date / "@" number / timespan / units / ISO 8601
 //
 // The fields differ only in the unit of a bare number. "@" begins a date of RFC 9651:
-// Unix seconds. Units are those of [Spelled] ("45 seconds", "1500ms"), a timespan is
+// Unix seconds. Units are those of [Clock.Spelled] ("45 seconds", "1500ms"), a timespan is
 // that of [TimeSpan], and the last form is that of [ISO] ("PT45S"). Quotes around a
 // member, parameters after it (";x") and empty members (RFC 9110 section 5.6.1) are put
 // aside. A number is a length of time or
 // an instant, see [Clock.Number]; a date is read by [ParseDate]. Instants are measured
 // against the response's own Date field where that is valid, since both come from the
-// same clock.
+// same clock: see [Clock].
 //
 // Of several members and lines the longest readable one counts. A zero in a
 // millisecond field carries no information: Azure OpenAI sends it while
@@ -180,9 +180,12 @@ func (c *Clock) spelled(s string) (d time.Duration, instant, ok bool) {
 	if len(s) > longestDate || s == "" {
 		return 0, false, false
 	}
-	if s[0] == '@' { // a date of RFC 9651
-		d, ok := Decimal(s[1:], time.Second)
-		return c.Until(time.Unix(0, int64(d))), true, ok
+	if s[0] == '@' { // a date of RFC 9651; some count from 1970 in smaller units
+		d, instant, ok := c.Number(s[1:], time.Second)
+		if !instant {
+			d = c.Until(time.Unix(0, int64(d)))
+		}
+		return d, true, ok
 	}
 	if d, ok := ISO(s); ok {
 		return d, false, true
@@ -193,8 +196,8 @@ func (c *Clock) spelled(s string) (d time.Duration, instant, ok bool) {
 	if d, ok := TimeSpan(s); ok {
 		return d, false, true
 	}
-	d, rest, ok := Spelled(strings.ToLower(s))
-	return d, false, ok && (rest == "" || rest == ".")
+	d, instant, rest, ok := c.Spelled(strings.ToLower(s))
+	return d, instant, ok && (rest == "" || rest == ".")
 }
 
 // Decimal reads a non-negative decimal number of units:
