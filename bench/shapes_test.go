@@ -221,9 +221,10 @@ func TestStarts(t *testing.T) {
 }
 
 // TestOneModelOverloaded lets one model of four answer 529 for a minute. The others
-// share its limits, and must not feel it.
+// share its limits, and must not feel it. All calls are played: of a run that ends soon
+// after the outage, the calls that waited for its end are too large a part.
 func TestOneModelOverloaded(t *testing.T) {
-	seeds := seedsOfAShape()
+	seeds := max(3, seedsOfAShape())
 	for _, charged := range []bool{false, true} {
 		t.Run(fmt.Sprintf("charged %v", charged), func(t *testing.T) {
 			t.Parallel()
@@ -232,9 +233,6 @@ func TestOneModelOverloaded(t *testing.T) {
 				step = providertest.Step{Kind: providertest.Overloaded}
 			}
 			s := Shape{Name: "one model of four overloaded", Provider: fullBucket, Load: Overload, N: 2000, Models: 4}
-			if !*shapesOnly {
-				s.N = few
-			}
 			var well, sick []time.Duration
 			var ofIdeal float64
 			failed, wellFailed, refused := 0, 0, 0
