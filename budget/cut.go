@@ -77,7 +77,7 @@ func (c *cut) left(now time.Time) int64 {
 	}
 	t := d.Seconds()
 	from := float64(whole - c.missing)
-	// What it grows by is growsBy*growsAt/rate: the square of the rate grows evenly.
+	// It grows by growsBy*growsAt/rate: the square of the rate grows evenly.
 	rate := min(from+regrowth*t, math.Sqrt(from*from+2*growsBy*growsAt*faster(t)))
 	return max(0, whole-int64(rate))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// A limit that only refusals named grows on as a guess, in its own window. What is used
-// of it is counted in that window still.
+// A limit that only refusals named grows on as a guess, in its own window. Use of it
+// still counts in that window.
 func TestAGuessGrowsInItsOwnWindow(t *testing.T) {
 	now := time.Date(2026, 9, 19, 12, 0, 0, 0, time.UTC)
 	for _, window := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A limit on calls at once is told from one on a rate: by refusals beside as many others
-// each time, and by what was let in between them.
+// A limit on calls at once differs from one on a rate: it refuses beside as many others
+// each time, and lets in what leaves beside fewer.
 func TestPlacesAreLearned(t *testing.T) {
 	now := time.Date(2026, 9, 19, 12, 0, 0, 0, time.UTC)
 	lets := func(p *places, n, others int) {

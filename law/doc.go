@@ -37,6 +37,6 @@
 //
 // A field that adds up two counters is no counter. A Learner must not see it.
 //
-// The files follow an answer: learner.go takes it in, books.go keeps what each window
-// would hold, reset.go and compare.go ask which law explains it, conclude.go believes.
+// The files follow an answer: learner.go takes it in, and books.go keeps what each window
+// would hold. reset.go and compare.go ask which law explains it; conclude.go believes it.
 package law

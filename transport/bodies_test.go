@@ -227,8 +227,8 @@ func TestAProxyThatIsNoAddress(t *testing.T) {
 	b.closed(t, rt)
 }
 
-// A body is priced by its text whatever its type and its coding say, in one line of the
-// field or in several.
+// A body is priced by its text. Its type and its coding, in one line of the field or in
+// several, do not hide it.
 func TestABodyIsPricedByItsText(t *testing.T) {
 	text := fmt.Sprintf(`{"model":"gpt-4o","max_tokens":1000,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("Tell me about token buckets. ", 400))
 	plain, err := priced(t, transport.Options{}, call(t, "POST", "/v1/chat/completions", "application/json", text))

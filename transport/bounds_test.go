@@ -240,7 +240,7 @@ var numbers = []struct {
 	}},
 }
 
-// Whatever number an answer holds, the next call leaves when the number can be meant.
+// An answer may hold any number: the next call leaves at the longest time it can mean.
 func TestEveryNumberIsBounded(t *testing.T) {
 	for _, c := range numbers {
 		for k, o := range map[string]transport.Options{"limits": {RPM: 6000, TPM: 600_000}, "none": {}} {
@@ -315,7 +315,7 @@ func pauseIsNamed(t *testing.T, o transport.Options, first reply) {
 	}
 }
 
-// After a probe, of whatever ending, the next call goes when the answer lets it.
+// After a probe of any ending the next call goes when the answer lets it.
 func TestProbesOfEveryEnding(t *testing.T) {
 	status := func(code int) func(*http.Request) (*http.Response, error) {
 		return func(r *http.Request) (*http.Response, error) { return response(r, code, "", ""), nil }

@@ -20,7 +20,7 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
-// Whatever names a wait, those that stand in net/http's line for a connection keep it.
+// Calls that stand in net/http's line for a connection keep every wait that holds all.
 func TestEveryPauseHoldsThoseWithoutAConnection(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -266,8 +266,8 @@ func TestAProxyThatDoesNotConnect(t *testing.T) {
 	}
 }
 
-// Refusals that are hours apart are no row, of whatever kind: what everybody waits after
-// the tenth is what it was after the first.
+// Refusals of any kind that are hours apart are no row: after the tenth everybody waits as
+// long as after the first.
 func TestARowOfRefusalsAges(t *testing.T) {
 	const overload = ";Body=overload"
 	for words, most := range map[string]time.Duration{

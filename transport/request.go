@@ -130,8 +130,8 @@ func readAnyway(media string) bool {
 	return false
 }
 
-// holdsObject reports whether a body in memory is one JSON object, whatever its type
-// says.
+// holdsObject reports whether a body in memory is one JSON object. Its type does not
+// count.
 func (p *prompt) holdsObject(coding string) bool {
 	if strings.HasPrefix(p.media(), "multipart/") {
 		return false

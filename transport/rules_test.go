@@ -234,7 +234,7 @@ func TestALimitOfASecondIsNotAMinutes(t *testing.T) {
 	}
 }
 
-// A limit on calls at once names nothing, whatever the fields of a rate say beside it.
+// A limit on calls at once names nothing. Fields of a rate may stand beside it.
 // Taken for a rate's, its refusals left half of the places empty, one answer in four a
 // refusal.
 func TestALimitOnCallsAtOnce(t *testing.T) {
