@@ -124,7 +124,7 @@ func (o *Options) hashKey() []byte {
 		return slices.Clone(o.Secret)
 	}
 	if k, ok := o.Ledger.(limit.Keyed); ok {
-		return slices.Clone(k.HashKey())
+		return k.HashKey()
 	}
 	key := make([]byte, 32)
 	rand.Read(key)

@@ -81,7 +81,7 @@ func (d *dimension) loosen(now time.Time) {
 		d.guess(said, now)
 		return
 	}
-	if missing := whole - int64(float64(said)/float64(n)*whole); missing > d.cut.left(now) {
+	if missing := whole - min(said, n)*whole/n; missing > d.cut.left(now) {
 		d.cut = cut{missing: missing, since: now}
 	}
 }

@@ -176,23 +176,30 @@ func BenchmarkKeptHandle(b *testing.B) {
 	})
 }
 
+// spent is a limiter whose tokens one reservation holds, so that all others wait.
+func spent(b *testing.B) (*Limiter, Reservation) {
+	l, err := New(Options{
+		Limits:      []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}},
+		MaxInFlight: 1 << 20,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	held, err := l.TryAcquire(Cost{Input: 1000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l, held
+}
+
 // Standing in line: a place is taken at the end, the head is admitted by a
 // refund, and the line is as long as before. Flat from ten waiters to a hundred
 // thousand.
 func BenchmarkLine(b *testing.B) {
 	for _, waiters := range []int{10, 100, 1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(waiters), func(b *testing.B) {
-			l, err := New(Options{
-				Limits:      []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}},
-				MaxInFlight: 1 << 20,
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			held, err := l.TryAcquire(Cost{Input: 1000})
-			if err != nil {
-				b.Fatal(err)
-			}
+			l, held := spent(b)
+			var err error
 			line := make([]*waiter, waiters) // a ring
 			join := func(i int) {
 				l.lock()
@@ -222,17 +229,8 @@ func BenchmarkLine(b *testing.B) {
 // The same with tickets, which the collector must find when they are forgotten.
 func BenchmarkTickets(b *testing.B) {
 	const waiters = 1000
-	l, err := New(Options{
-		Limits:      []Limit{{Unit: Tokens, Rate: Rate{1, MaxWindow}, Burst: 1000}},
-		MaxInFlight: 1 << 20,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	held, err := l.TryAcquire(Cost{Input: 1000})
-	if err != nil {
-		b.Fatal(err)
-	}
+	l, held := spent(b)
+	var err error
 	line := make([]*Ticket, waiters) // a ring
 	join := func(i int) {
 		if line[i], err = l.Reserve(Cost{Input: 1000}); err != nil {

@@ -245,8 +245,8 @@ type Opener interface {
 
 // A Keyed ledger is shared by several processes that must name an account alike, though
 // its name is made of a credential. HashKey is the key of the hash that stands for the
-// credential: the same in each of them. Package budget asks for it where its own Secret
-// is unset.
+// credential: the same in each of them. The caller keeps it. Package budget asks for it
+// where its own Secret is unset.
 type Keyed interface {
 	HashKey() []byte
 }

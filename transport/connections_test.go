@@ -40,59 +40,72 @@ func TestEveryPauseHoldsThoseWithoutAConnection(t *testing.T) {
 		for _, conns := range []int{1, 3} {
 			t.Run(fmt.Sprint(c.name, ", connections ", conns), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var mu sync.Mutex
-					var at []time.Time
-					var refused time.Time
-					base := piped(t, func(w http.ResponseWriter, r *http.Request) {
-						io.Copy(io.Discard, r.Body)
-						mu.Lock()
-						at = append(at, time.Now())
-						first := len(at) == 1
-						mu.Unlock()
-						time.Sleep(time.Second)
-						if first {
-							mu.Lock()
-							refused = time.Now()
-							mu.Unlock()
-							for k, v := range c.first.header {
-								if v == "DATE" {
-									v = time.Now().Add(7 * time.Second).UTC().Format(http.TimeFormat)
-								}
-								w.Header().Set(k, v)
+					holdBehind(t, conns, 12, 0, c.want, func(w http.ResponseWriter) {
+						for k, v := range c.first.header {
+							if v == "DATE" {
+								v = time.Now().Add(7 * time.Second).UTC().Format(http.TimeFormat)
 							}
-							w.WriteHeader(c.first.status)
-							io.WriteString(w, c.first.body)
-							return
+							w.Header().Set(k, v)
 						}
-						time.Sleep(time.Second)
-						io.WriteString(w, `{"usage":{"prompt_tokens":20,"completion_tokens":40}}`)
+						w.WriteHeader(c.first.status)
+						io.WriteString(w, c.first.body)
 					})
-					base.MaxConnsPerHost = conns
-					rt := gate(t, transport.Options{Base: base, RPM: 6000, Attempts: 1})
-					var wg sync.WaitGroup
-					for range 12 {
-						wg.Go(func() {
-							req := ask(t, t.Context(), chat)
-							req.URL.Scheme = "http"
-							finish(rt.RoundTrip(req))
-						})
-					}
-					wg.Wait()
-					within := 0
-					for _, left := range at {
-						if d := left.Sub(refused); d > 0 && d < c.want {
-							within++
-						}
-					}
-					if within > 0 || len(at) != 12 {
-						t.Errorf("%d of %d calls left within the wait", within, len(at))
-					}
-					if s := whole(rt); s.InFlight != 0 || s.Waiting != 0 {
-						t.Errorf("in flight %d", s.InFlight)
-					}
 				})
 			})
 		}
+	}
+}
+
+// holdBehind sends n calls over so many connections. The first is refused after a second,
+// while the others have left or stand in net/http's line for a connection. None of those
+// in the line may leave within want of the refusal. resume, unless 0, is when Resume is
+// called, from the refusal on.
+func holdBehind(t *testing.T, conns, n int, resume, want time.Duration, refuse func(http.ResponseWriter)) {
+	var mu sync.Mutex
+	var at []time.Time
+	var refused time.Time
+	base := piped(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		mu.Lock()
+		at = append(at, time.Now())
+		first := len(at) == 1
+		mu.Unlock()
+		time.Sleep(time.Second)
+		if first {
+			mu.Lock()
+			refused = time.Now()
+			mu.Unlock()
+			refuse(w)
+			return
+		}
+		time.Sleep(time.Second) // longer than the refusal
+		io.WriteString(w, `{"usage":{"prompt_tokens":20,"completion_tokens":40}}`)
+	})
+	base.MaxConnsPerHost = conns
+	rt := gate(t, transport.Options{Base: base, RPM: 6000, Attempts: 1})
+	if resume > 0 {
+		time.AfterFunc(time.Second+resume, rt.Resume)
+	}
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			req := ask(t, t.Context(), chat)
+			req.URL.Scheme = "http"
+			finish(rt.RoundTrip(req))
+		})
+	}
+	wg.Wait()
+	within := 0
+	for _, left := range at {
+		if d := left.Sub(refused); d > 0 && d < want {
+			within++
+		}
+	}
+	if within > 0 || len(at) != n {
+		t.Errorf("%d of %d calls left within the wait", within, len(at))
+	}
+	if s := whole(rt); s.InFlight != 0 || s.Waiting != 0 {
+		t.Errorf("in flight %d, waiting %d", s.InFlight, s.Waiting)
 	}
 }
 

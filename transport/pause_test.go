@@ -3,7 +3,6 @@ package transport_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -347,50 +346,10 @@ func TestAPauseHoldsThoseWithoutAConnection(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				var at []time.Time
-				var refused time.Time
-				base := piped(t, func(w http.ResponseWriter, r *http.Request) {
-					io.Copy(io.Discard, r.Body)
-					mu.Lock()
-					at = append(at, time.Now())
-					first := len(at) == 1
-					mu.Unlock()
-					time.Sleep(time.Second)
-					if first {
-						mu.Lock()
-						refused = time.Now()
-						mu.Unlock()
-						w.Header().Set(c.first, c.value)
-						w.WriteHeader(429)
-						return
-					}
-					time.Sleep(time.Second) // longer than the refusal
-					io.WriteString(w, `{"usage":{"prompt_tokens":20,"completion_tokens":40}}`)
+				holdBehind(t, c.conns, 20, c.resume, c.want, func(w http.ResponseWriter) {
+					w.Header().Set(c.first, c.value)
+					w.WriteHeader(429)
 				})
-				base.MaxConnsPerHost = c.conns
-				rt := gate(t, transport.Options{Base: base, RPM: 6000, Attempts: 1})
-				if c.resume > 0 {
-					time.AfterFunc(time.Second+c.resume, rt.Resume)
-				}
-				var wg sync.WaitGroup
-				for range 20 {
-					wg.Go(func() {
-						req := ask(t, t.Context(), chat)
-						req.URL.Scheme = "http"
-						finish(rt.RoundTrip(req))
-					})
-				}
-				wg.Wait()
-				within := 0
-				for _, left := range at {
-					if d := left.Sub(refused); d > 0 && d < c.want {
-						within++
-					}
-				}
-				if within > 0 || len(at) != 20 {
-					t.Errorf("%d of %d calls left within the wait", within, len(at))
-				}
 			})
 		})
 	}

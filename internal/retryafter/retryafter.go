@@ -23,11 +23,17 @@ type Wait struct {
 	OK bool
 }
 
-// Parse reads Retry-After (RFC 9110 section 10.2.3), Retry-After-Ms (OpenAI and
-// Azure OpenAI), X-Ms-Retry-After-Ms (Azure), X-Retry-After and X-Retry-After-Ms
-// (gateways), X-RateLimit-Retry-After (gateways, in seconds or as Unix time) and
-// X-AI-RateLimit-Retry-After (Kong AI Gateway). Names must be in canonical form, as net/http delivers them. A zero now
-// means time.Now().
+// Parse reads the fields that name a wait. Names must be in canonical form, as net/http
+// delivers them. A zero now means time.Now().
+//
+//	Retry-After                           RFC 9110 section 10.2.3
+//	Retry-After-Ms                        OpenAI and Azure OpenAI
+//	X-Ms-Retry-After-Ms                   Azure
+//	X-Retry-After, X-Retry-After-Ms       gateways
+//	X-RateLimit-Retry-After               gateways, in seconds or as Unix time
+//	X-AI-RateLimit-Retry-After            Kong AI Gateway
+//
+// All have one grammar:
 //
 //	value  = member *( ", " member )  ; several lines that a proxy made one
 //	member = number / HTTP-date / "@" number / timespan / units / ISO 8601

@@ -380,7 +380,7 @@ func TestBaseURL(t *testing.T) {
 }
 
 // Runs that follow one another at once, each of which writes the file anew, lose no line:
-// a run that waits for the file gets the one that has taken its place.
+// a run that waits for the file writes to the new one of that name.
 func TestTheFileThatIsLockedIsTheOneOfThatName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	link := filepath.Join(t.TempDir(), "link.jsonl")
