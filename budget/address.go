@@ -124,7 +124,9 @@ func (o *Options) hashKey() []byte {
 		return slices.Clone(o.Secret)
 	}
 	if k, ok := o.Ledger.(limit.Keyed); ok {
-		return k.HashKey()
+		if key := k.HashKey(); len(key) > 0 { // a hash without a key hides nothing
+			return key
+		}
 	}
 	key := make([]byte, 32)
 	rand.Read(key)

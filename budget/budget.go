@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,17 @@ type Options struct {
 	// need the same.
 	Secret []byte
 }
+
+// String counts what is set, and shows nothing of Secret.
+func (o Options) String() string {
+	return fmt.Sprintf("budget options: %d limits, %d models", len(o.Limits), len(o.Models))
+}
+
+// GoString is String, for %#v.
+func (o Options) GoString() string { return o.String() }
+
+// LogValue is String, for package log/slog.
+func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // A Budget is the credit of the accounts that calls pass to, and what was
 // configured for them. Several Transports may share it. Make it with [New]; it may
@@ -354,3 +366,6 @@ func (b *Budget) Snapshot() limit.Snapshot {
 
 // String says what this is, and nothing of what it holds.
 func (b *Budget) String() string { return "tripmeter budget" }
+
+// GoString is String, for %#v.
+func (b *Budget) GoString() string { return b.String() }

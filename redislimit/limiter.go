@@ -490,6 +490,9 @@ var _ limit.Keyed = (*Limiter)(nil)
 
 func (l *Limiter) String() string { return fmt.Sprintf("redislimit.Limiter(%s)", l.o.Name) }
 
+// GoString is String, for %#v.
+func (l *Limiter) GoString() string { return l.String() }
+
 // granted tells w of its reservation.
 func (w *waiter) granted(l *Limiter, e *entry) {
 	w.handle = e.handle()

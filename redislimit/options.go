@@ -3,6 +3,7 @@ package redislimit
 import (
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -78,6 +79,15 @@ type Options struct {
 	// Trace has hooks.
 	Trace Trace
 }
+
+// String is the name of the budget, and shows nothing of Secret and Runner.
+func (o Options) String() string { return fmt.Sprintf("redislimit options of %q", o.Name) }
+
+// GoString is String, for %#v.
+func (o Options) GoString() string { return o.String() }
+
+// LogValue is String, for package log/slog.
+func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // Away says what a process does while the store does not answer.
 type Away uint8
