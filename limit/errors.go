@@ -50,8 +50,9 @@ type Error struct {
 	// many wait), or "cost" (a count in it is negative).
 	Dimension string
 	Scope     string
-	Cost      int64 // what was asked of it, in its unit; 0 for a pause
-	Capacity  int64 // the most it could admit, in its unit; 0 = that is not it
+	Cost      int64  // what was asked of it, in its unit; 0 for a pause
+	Parts     string // what Cost is made of, as the text shows it; the ledger leaves it empty
+	Capacity  int64  // the most it could admit, in its unit; 0 = that is not it
 
 	// By and Why are those of the pause that holds the scope, if one does.
 	By, Why string
@@ -89,6 +90,9 @@ func (e *Error) Error() string {
 	}
 	if e.Cost != 0 {
 		s += fmt.Sprintf(": cost %d", e.Cost)
+		if e.Parts != "" {
+			s += " (" + e.Parts + ")"
+		}
 	}
 	if e.Capacity != 0 {
 		s += fmt.Sprintf(", capacity %d", e.Capacity)

@@ -19,12 +19,12 @@ type Error struct {
 	Err  *limit.Error
 	Cost limit.Cost // what the call asked for
 
-	outputCap int64 // that the request states; 0 is none
-	cause     error // the context's, if it is another than its error
+	cause error // the context's, if it is another than its error
 }
 
 func newError(e *limit.Error, cost limit.Cost, outputCap int64, ctx context.Context) *Error {
-	n := &Error{Err: e, Cost: cost, outputCap: outputCap}
+	e.Parts = parts(e.Cost, cost, outputCap)
+	n := &Error{Err: e, Cost: cost}
 	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(ctx.Err(), cause) {
 		n.cause = cause
 	}
@@ -34,12 +34,7 @@ func newError(e *limit.Error, cost limit.Cost, outputCap int64, ctx context.Cont
 // Error reads like "tripmeter: request not sent: limit: cost can never be admitted:
 // tpm: cost 16392 (8 prompt + 16384 max_tokens), capacity 1000; lower max_tokens, or ...".
 func (e *Error) Error() string {
-	text := e.Err.Error()
-	if parts := e.parts(); parts != "" {
-		cost := fmt.Sprintf(": cost %d", e.Err.Cost)
-		text = strings.Replace(text, cost, cost+parts, 1)
-	}
-	return fmt.Sprintf("tripmeter: request not sent: %s; %s", text, advice(e.Err, e.Cost))
+	return fmt.Sprintf("tripmeter: request not sent: %v; %s", e.Err, advice(e.Err, e.Cost))
 }
 
 // Timeout reports whether the caller's deadline was the bound. [http.Client]
@@ -59,19 +54,20 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err}
 }
 
-// parts says what the cost is made of, where a limit counts both tokens.
-func (e *Error) parts() string {
-	in, out, kind := e.Cost.Input, e.Cost.Output, "output" // of several choices
-	if in <= 0 || out <= 0 || e.Err.Cost != in+out {
+// parts says what the units asked of a limit are made of, where it counts both
+// tokens. outputCap is what the request states; 0 is none.
+func parts(units int64, c limit.Cost, outputCap int64) string {
+	in, out, kind := c.Input, c.Output, "output" // of several choices
+	if in <= 0 || out <= 0 || units != in+out {
 		return ""
 	}
-	switch e.outputCap {
+	switch outputCap {
 	case out:
 		kind = "max_tokens"
 	case 0:
 		kind = "expected output"
 	}
-	return fmt.Sprintf(" (%d prompt + %d %s)", in, out, kind)
+	return fmt.Sprintf("%d prompt + %d %s", in, out, kind)
 }
 
 // allowances are the fields of TenantOptions by the name of their dimension.
