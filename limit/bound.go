@@ -22,6 +22,11 @@ type rare struct {
 	held int64    // the instant until which Pause or Drain set the level back
 	took wide     // how far, in grains
 	when *instant // of which readings speak; nil before the first
+
+	// The reading that lowered the bucket last: the instant that it speaks of, and the
+	// reservation that brought it.
+	read   int64
+	reader uint64
 }
 
 // held is rare.held.
@@ -131,6 +136,27 @@ func (b *bound) setBack(now int64, then wide, d time.Duration) bool {
 	x := b.needsRare()
 	x.held, x.took = later(now, int64(d)), real.sub(b.level)
 	return true
+}
+
+// heard lowers b to the level that a reading of the instant at shows, and reports
+// whether it was above. The reservation reader brought the reading.
+func (b *bound) heard(level wide, at int64, reader uint64) bool {
+	if b.read(level) {
+		x := b.needsRare()
+		x.took, x.read, x.reader = wide{}, at, reader
+		return true
+	}
+	if x := b.rare; x != nil {
+		x.took = x.took.min(level.sub(b.level)) // what was taken below it
+	}
+	return false
+}
+
+// knew reports whether the reading that lowered b last has in it what the other side
+// charged for e when it came.
+func (b *bound) knew(e *entry) bool {
+	x := b.rare
+	return x != nil && e.mark.set && (e.mark.at <= x.read-settleTime || e.seq == x.reader && e.mark.at <= x.read)
 }
 
 // refused lowers b, at now, so that keep units are there after d. It reports

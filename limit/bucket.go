@@ -29,6 +29,7 @@ type Bucket struct {
 	cap   wide   // burst, in grains
 	burst int64  // units
 	max   int64  // largest admissible cost, units
+	over  wide   // grains by which a reading is below the own books: see read
 }
 
 // NewBucket returns a full bucket at instant 0. The burst, in units, bounds
@@ -161,6 +162,9 @@ func (b *Bucket) take(now, cost int64) bool {
 	if cost > b.max || rest.hi < 0 && b.lacks(cost) {
 		return false
 	}
+	if b.over != (wide{}) {
+		b.trim()
+	}
 	b.level = rest
 	return true
 }
@@ -206,6 +210,7 @@ func (b *Bucket) waitFrom(start, ahead, cost int64) int64 {
 
 // charge takes without asking.
 func (b *Bucket) charge(units int64) {
+	b.trim()
 	b.level = b.level.sub(mul(uint64(units), b.w))
 	b.saturate()
 }
@@ -224,9 +229,41 @@ func (b *Bucket) lower(level wide) bool {
 	if !level.less(b.level) {
 		return false
 	}
+	b.trim()
 	b.level = level
 	b.saturate()
 	return true
+}
+
+// read is lower for a balance that the other side states. It remembers how far that is
+// below the own books, which nobody but the caller and time change:
+//
+//	own books = level + over, and at most the burst
+//
+// A charge that the reading has in it, and the own books learn of later, brings them
+// nearer to each other: see found.
+func (b *Bucket) read(level wide) bool {
+	before := b.level
+	if !b.lower(level) {
+		return false
+	}
+	b.over = b.over.add(before.sub(b.level))
+	return true
+}
+
+// found enters in the own books, at the last instant, a charge that the reading had in
+// it. The level falls by what is charged, as far as the reading did not take it before:
+// this gives that back, and the charge itself follows.
+func (b *Bucket) found(units int64) {
+	b.trim()
+	back := b.over.min(mul(uint64(units), b.w))
+	b.level, b.over = b.level.add(back), b.over.sub(back)
+}
+
+// trim lets the own books hold no more than the burst. It comes before anything that
+// makes the level fall: up to then the level was highest.
+func (b *Bucket) trim() {
+	b.over = b.over.min(b.cap.sub(b.level))
 }
 
 func (b *Bucket) saturate() {
@@ -236,7 +273,8 @@ func (b *Bucket) saturate() {
 }
 
 func (b *Bucket) set(r Rate, burst, largest int64) {
-	b.level = b.level.rescale(b.w, uint64(r.Window))
+	b.trim()
+	b.level, b.over = b.level.rescale(b.w, uint64(r.Window)), b.over.rescale(b.w, uint64(r.Window))
 	b.n, b.w = uint64(r.N), uint64(r.Window)
 	b.burst, b.max = burst, largest
 	b.cap = mul(uint64(burst), b.w)

@@ -123,7 +123,7 @@
 // Here credit - debt is the level, outstanding is what open reservations hold, and
 // spent is what ended ones cost. Earned is the initial credit and all refill that
 // found room, less what [Reservation.Lower], [Limiter.Drain] and [Limiter.Pause]
-// took. Hence in any span d at most [Limit.Most] is admitted.
+// took. A settlement that charges what a reading took before gives that back. Hence in any span d at most [Limit.Most] is admitted.
 //
 // Time does not go back: an instant older than the last earns nothing and moves
 // nothing. A reservation ends once. What was due by an instant happens before

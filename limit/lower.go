@@ -43,6 +43,12 @@ func (e *entry) Sent(seq uint64) {
 // min(level, remaining) throws away what refilled while a slow answer ran, and
 // remaining less everything in flight charges each call twice.
 //
+// The other side charges the input of a call when it comes. If a settlement finds more
+// input than was reserved, a reading of a later instant has that already. So such a
+// difference is no refund below zero in the formula, and the settlement charges only
+// what the reading has not taken. It never gives credit beyond the own books: what
+// was taken and settled here, without readings.
+//
 // own is what this attempt still holds that the other side did not charge: its
 // cost if it was refused, else the zero Cost. A negative count in it is taken
 // as 0. Lower reports whether credit fell. It does nothing for an unknown name,
@@ -81,24 +87,19 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	back := s.busy.refunds.minus(then.refunds)
 	own = own.bounded()
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
+	back.Input += s.busy.owed - then.owed // the reading has it: see correct
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
 	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - held.in(b.unit)
 	level := mulSigned(remaining-b.cfg.Margin, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
+	at := e.mark.at
 	late := e.isLate(s, b, then, remaining)
 	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
-		level = then
+		level, at = then, now
 	}
-	fell := b.lower(level)
-	switch x := b.rare; {
-	case x == nil:
-	case fell:
-		x.took = wide{}
-	default:
-		x.took = x.took.min(level.sub(b.level)) // what was taken below it
-	}
+	fell := b.heard(level, at, e.seq)
 	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
 		at, r := e.mark.at, reading{
 			remaining: remaining, margin: b.cfg.Margin, charged: out.in(b.unit), returned: in.in(b.unit),
@@ -311,13 +312,14 @@ type mark struct {
 type sums struct {
 	debits  Cost // final, once the mark is no longer young
 	refunds Cost
+	owed    int64
 	before  Cost // debits when the mark was settleTime away; where there is a trail
 }
 
 // sumsAt writes to n what the sums of s are at now.
 func (s *scope) sumsAt(now int64, n *sums) {
 	b := s.busy
-	n.debits, n.refunds, n.before = b.debits, b.refunds, Cost{}
+	n.debits, n.refunds, n.owed, n.before = b.debits, b.refunds, b.owed, Cost{}
 	if b.trail != nil {
 		n.before = b.trail.at(now-settleTime, b.debits)
 	}

@@ -53,6 +53,20 @@ type modelLimit struct {
 	held int64    // until then it is set back
 	took *big.Rat // so far
 	line *modelLine
+
+	read   int64             // the instant of the reading that lowered it last
+	reader *modelReservation // that brought it
+}
+
+// knew reports whether the last reading that lowered x has the input of r in it.
+func (x *modelLimit) knew(r *modelReservation) bool {
+	switch {
+	case !r.sent || x.reader == nil || x.cfg.Unit != Input && x.cfg.Unit != Tokens:
+		return false
+	case x.reader == r:
+		return r.sentAt <= x.read
+	}
+	return r.sentAt+int64(250*time.Millisecond) <= x.read
 }
 
 // real is the level as if x had not been set back.
@@ -88,7 +102,7 @@ func (x *modelLimit) lower(to *big.Rat) {
 	if beyond.Cmp(x.took) < 0 {
 		x.took = beyond
 	}
-	x.oracle.lower(to)
+	x.oracle.read(to)
 }
 
 // change changes the rate. The level to which x was set back for an instant stays
@@ -882,7 +896,14 @@ func (m *model) correct(r *modelReservation, diff Cost) {
 		s.refunds = append(s.refunds, modelEvent{m.now, diff})
 		for _, x := range s.limits {
 			d := count(x.cfg.Unit, diff)
-			if x.born > r.age || d == 0 {
+			if x.born > r.age {
+				continue
+			}
+			if diff.Input < 0 && x.knew(r) {
+				x.advance(m.now)
+				x.found(-diff.Input)
+			}
+			if d == 0 {
 				continue
 			}
 			x.add(d)
@@ -1496,7 +1517,9 @@ func (x *trial) lower(s source, r *modelReservation) {
 		}
 	}
 	for _, e := range sc.refunds[r.sentF[sc]:] {
-		bound.Add(bound, units(count(u, e.cost)))
+		c := e.cost
+		c.Input = max(c.Input, 0) // more than was reserved was known when it came
+		bound.Add(bound, units(count(u, c)))
 	}
 	fell := bound.Cmp(lim.level) < 0
 	x.logf("lower %s of %q to %d own %v (bound %s)", lim.cfg.Name, sc.name, remaining, own, bound.FloatString(3))
@@ -1504,6 +1527,9 @@ func (x *trial) lower(s source, r *modelReservation) {
 		x.fatalf("lower: %v, want %v", got, fell)
 	}
 	lim.lower(bound)
+	if fell {
+		lim.read, lim.reader = r.sentAt, r
+	}
 }
 
 // set changes the options or a limit of a scope.

@@ -19,10 +19,11 @@ type oracle struct {
 	cap, largest int64
 	at           int64
 	earned       *big.Rat // units of refill that found room, ever
+	over         *big.Rat // units by which readings are below the own books
 }
 
 func newOracle(r Rate, burst, largest int64) *oracle {
-	o := &oracle{earned: new(big.Rat)}
+	o := &oracle{earned: new(big.Rat), over: new(big.Rat)}
 	o.setSizes(r, burst, largest)
 	o.level = new(big.Rat).Set(o.burst)
 	return o
@@ -40,7 +41,7 @@ func (o *oracle) setSizes(r Rate, burst, largest int64) {
 
 // setRate keeps the level, to the next lower multiple of the new grain.
 func (o *oracle) setRate(r Rate, burst, largest int64) {
-	o.level = o.regrained(o.level, r)
+	o.level, o.over = o.regrained(o.level, r), o.regrained(o.over, r)
 	o.setSizes(r, burst, largest)
 	o.bound()
 }
@@ -62,6 +63,9 @@ func (o *oracle) bound() {
 	}
 	if o.level.Cmp(o.lowest) < 0 {
 		o.level.Set(o.lowest)
+	}
+	if most := new(big.Rat).Sub(o.burst, o.level); o.over.Cmp(most) > 0 {
+		o.over = most
 	}
 }
 
@@ -104,6 +108,24 @@ func (o *oracle) lower(to *big.Rat) {
 		o.level.Set(to)
 		o.bound()
 	}
+}
+
+// read is lower for a reading.
+func (o *oracle) read(to *big.Rat) {
+	before := new(big.Rat).Set(o.level)
+	o.lower(to)
+	o.over.Add(o.over, before.Sub(before, o.level))
+}
+
+// found brings the level as near to the own books as a reading has taken units before
+// they were found there.
+func (o *oracle) found(n int64) {
+	back := units(n)
+	if o.over.Cmp(back) < 0 {
+		back.Set(o.over)
+	}
+	o.level.Add(o.level, back)
+	o.over.Sub(o.over, back)
 }
 
 func (o *oracle) credit() int64 {

@@ -36,6 +36,7 @@ type busy struct {
 	// Sums over all time, modulo 2^64: differences between two readings are
 	// exact as long as they are below 2^63.
 	debits, refunds Cost
+	owed            int64  // of refunds, input that settlements found to be above its estimate
 	trail           *trail // of debits; nil while no limit has a guard
 
 	spare        Cost // what open reservations are expected to give back
