@@ -541,12 +541,12 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	}
 	s := c.scope
 	input, output := c.price.actual(r, &c.price.rule)
-	usedInput, usedOutput := c.price.used(r, limit.Cost{Input: input, Output: output})
+	made := c.price.used(r, limit.Cost{Input: input, Output: output})
 	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
 		p := c.price.under(learned(c.price.rule, estimate.Charge(seen-1)))
 		input, output = p.actual(r, &p.rule)
 	}
-	s.doubt.ended(now, &c.price, usedInput, usedOutput) // before those leave who wait for what comes back
+	s.doubt.ended(now, &c.price, made) // before those leave who wait for what comes back
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}

@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -13,19 +12,20 @@ import (
 
 // A doubt checks the charge rule against the headers. Between two attempts the
 // provider's balance falls by what it charged for the later one, and for the
-// answers that ended between. Each rule predicts that fall. The least median
+// answers that ended between. Each rule predicts that fall ([falls]). The least median
 // error over the last pairs names the rule in force.
-//
-// The refill between the two is not known: nothing if the limit is a window; all
-// that the rate allows if it is a bucket, which is full at the limit less the charge
-// of the later attempt. Both are tried, and the rules are compared under the better
-// fit. Under the wrong one every fall would look too large, and a right rule too
-// cheap.
 //
 // Only attempts that leave alone are compared: while no other is under way, or at
 // another instant than all that leave and end. Of calls that leave and end at about one
 // instant nobody knows which of them the balance has in it. With 25 a time, as after a
 // wait of many, a rule without refunds explained most falls better than the right one.
+//
+// That less is charged shows sooner (doubt.less). Meanwhile the ledger loses the
+// difference for each call: half a minute of the limit where output is reserved that is
+// never charged. Balances that are a second apart show it, in any order. Some providers
+// read the balance when they answer, so each counts as one of the sending and as one of
+// the answer. For a rule that charges more such balances do not speak: sums over a second
+// fit by chance.
 //
 // A rule that charges too much keeps the provider's balance near the limit. There a
 // bucket still shows what it charged last, and a window shows nothing.
@@ -34,12 +34,10 @@ import (
 // use of this budget does not explain.
 type doubt struct {
 	mu       sync.Mutex
-	sums     predictions // since the start, of all attempts and ends
-	last     sample
-	errs     [refills][rules][pairs]int64 // rings
-	want     [refills][rules][pairs]int64 // the falls predicted
-	n        [refills]int
-	reported bool // and not followed
+	sums     predictions   // since the start, of all attempts and ends
+	books    [books]*falls // nil: nothing yet
+	compared int           // pairs
+	reported bool          // and not followed
 	strikes  int
 	until    time.Time // nothing is reported before that
 
@@ -48,13 +46,22 @@ type doubt struct {
 	pace    float64               // how fast they leave: 1 more than how many a second, or how many at once
 	stirred time.Time             // when an attempt left or ended last
 	flurry  uint64                // the number of that instant and those close to it; from 1
+	many    int                   // attempts that left or ended in that flurry
+	crowd   time.Time             // when the last flurry of a crowd was
 	crowded [flurries / 64]uint64 // a bit for each of the last flurries: more than one thing happened
 }
 
+// The books of a doubt.
 const (
-	pairs   = 40
-	rules   = 4 // indexed by estimate.Charge
-	refills = 2 // none, and all that the rate allows
+	inOrder    = iota // each balance and the one before
+	asSent            // balances that are apart, by when the call left
+	asAnswered        // the same, by when the answer came
+	books
+)
+
+const (
+	every = 4 // pairs to a verdict, for which some hundred numbers are sorted
+	crowd = 8 // attempts that leave or end together
 
 	apart    = 2 * time.Millisecond // what is closer may reach the provider in another order
 	flurries = 4096                 // that are remembered while an answer is made
@@ -62,20 +69,6 @@ const (
 
 // byPrice are the rules, those that charge most first.
 var byPrice = [rules]estimate.Charge{estimate.ChargeEstimate, estimate.ChargeSettle, estimate.ChargeActual, estimate.ChargePrompt}
-
-// predictions are the tokens charged so far under each rule.
-type predictions [rules]int64
-
-// A sample is a balance of a token limit, and what each rule had charged by then.
-type sample struct {
-	at        time.Time // when its attempt left
-	remaining int64
-	most      int64       // the largest balance there can be
-	sums      predictions // with own
-	flurry    uint64      // in which its attempt left
-	own       predictions // of its attempt
-	set       bool
-}
 
 // arrival is what each rule charges when the call comes: the rule in force its
 // own price, which may leave the cap out, any other prompt and cap.
@@ -97,8 +90,12 @@ func (p *Price) arrival() predictions {
 func (d *doubt) stir(now time.Time) uint64 {
 	if d.open > 0 && now.Sub(d.stirred) < apart {
 		d.crowded[d.flurry%flurries/64] |= 1 << (d.flurry % 64)
+		if d.many++; d.many >= crowd {
+			d.crowd = now
+		}
 	} else {
 		d.flurry++
+		d.many = 1
 		d.crowded[d.flurry%flurries/64] &^= 1 << (d.flurry % 64)
 	}
 	if now.After(d.stirred) {
@@ -135,27 +132,29 @@ func (d *doubt) gone() {
 	d.open--
 }
 
-// used returns the tokens that an answer has really used. charged are those that the
-// rule of p charges for it.
-func (p *Price) used(r *usage.Result, charged limit.Cost) (input, output int64) {
+// used returns the output that an answer has really used. charged are the tokens that
+// the rule of p charges for it.
+func (p *Price) used(r *usage.Result, charged limit.Cost) (output int64) {
 	if c := p.rule.Charge; c == estimate.ChargeSettle || c == estimate.ChargeActual {
-		return charged.Input, charged.Output // the same
+		return charged.Output // the same
 	}
 	rule := p.rule
 	rule.Charge = estimate.ChargeSettle
-	return p.actual(r, &rule)
+	_, output = p.actual(r, &rule)
+	return output
 }
 
-// ended adds the tokens that an answer has really used, at now.
-func (d *doubt) ended(now time.Time, p *Price, input, output int64) {
+// ended adds the output that an answer has really used, at now. The prompt stays as it
+// was estimated: the provider has charged it on arrival. Corrected at the end, the first
+// prompts, which are estimated worst, would disturb the pairs of half a minute.
+func (d *doubt) ended(now time.Time, p *Price, output int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stir(now)
 	a := p.arrival()
 	for _, r := range [...]estimate.Charge{estimate.ChargeSettle, estimate.ChargeActual} {
-		d.sums[r] += input + output - a[r]
+		d.sums[r] += p.input + output - a[r]
 	}
-	d.sums[estimate.ChargePrompt] += input - a[estimate.ChargePrompt]
 }
 
 // refused takes back an attempt that the provider did not charge, at now.
@@ -174,21 +173,19 @@ func (d *doubt) refused(now time.Time, p *Price) {
 func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Charge) (seen estimate.Charge, doubted, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	prev := d.last
-	if prev.set && !s.at.After(prev.at) || !d.alone(s.flurry) {
-		return 0, false, false // an older answer, or one among others
+	compared := false
+	if d.alone(s.flurry) {
+		compared = d.book(inOrder).follows(s, l)
+		compared = d.book(asSent).apart(s, d.crowd, l) || compared
 	}
-	d.last = s
-	if !prev.set || s.most != prev.most || s.remaining > s.most {
+	if now.Sub(d.stirred) >= apart {
+		s.at, s.sums = now, d.sums
+		compared = d.book(asAnswered).apart(s, d.crowd.Add(unseen), l) || compared
+	}
+	if !compared || d.reported || now.Before(d.until) {
 		return 0, false, false
 	}
-	// At the bottom the balance cannot show debt.
-	if s.remaining <= 0 || prev.remaining <= 0 {
-		return 0, false, false
-	}
-	d.compare(0, &prev, &s, 0)
-	d.compare(1, &prev, &s, l.In(s.at.Sub(prev.at)))
-	if d.reported || now.Before(d.until) {
+	if d.compared++; d.compared%every != 0 {
 		return 0, false, false
 	}
 	best, known := d.best(current)
@@ -196,30 +193,19 @@ func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Char
 	return best, d.reported, known
 }
 
-// compare enters by how much each rule misses the fall from one balance to the next
-// under a refill.
-func (d *doubt) compare(kind int, prev, s *sample, refill int64) {
-	full := s.most - s.most/50
-	if kind == 0 && (s.remaining >= full || prev.remaining >= full) {
-		return // a window's use of before may have ended
+// book is that of the balances of an instant. The caller holds d.mu.
+func (d *doubt) book(i int) *falls {
+	if d.books[i] == nil {
+		d.books[i] = new(falls)
 	}
-	at := d.n[kind] % pairs
-	for r := range s.sums {
-		charged := s.sums[r] - prev.sums[r]
-		left := prev.remaining + refill - charged
-		if kind > 0 {
-			left = min(left, s.most-s.own[r])
-		}
-		d.want[kind][r][at], d.errs[kind][r][at] = charged, abs(s.remaining-left)
-	}
-	d.n[kind]++
+	return d.books[i]
 }
 
 // followed notes that the rule which was reported is in force now.
 func (d *doubt) followed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.reported, d.n, d.strikes = false, [refills]int{}, 0
+	d.reported, d.strikes = false, 0
 }
 
 // struck takes in a refusal at now that the use of this budget does not explain. It
@@ -230,7 +216,7 @@ func (d *doubt) struck(now time.Time) (end bool) {
 	if d.strikes++; d.strikes < 2 {
 		return false
 	}
-	d.n, d.strikes, d.until = [refills]int{}, 0, now.Add(law.Forgotten)
+	d.books, d.strikes, d.until = [books]*falls{}, 0, now.Add(law.Forgotten)
 	return true
 }
 
@@ -241,34 +227,42 @@ func (d *doubt) struck(now time.Time) (end bool) {
 //
 // known says that the rule which it returns explains them.
 func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool) {
-	var m, want predictions
-	for kind := range refills {
-		if d.n[kind] < pairs {
-			continue
-		}
-		var errs, falls predictions
-		for r := range errs {
-			errs[r], falls[r] = median(d.errs[kind][r]), median(d.want[kind][r])
-		}
-		if !known || slices.Min(errs[:]) <= slices.Min(m[:]) {
-			m, want, known = errs, falls, true
-		}
-	}
 	best = current
-	if !known {
-		return best, false
-	}
-	for _, r := range byPrice {
-		if (best == current && m[r] < m[best] || m[r]*4 < m[best]*3) && m[r]*2 < m[current] && m[r] <= want[r]/6 {
-			best = r
+	m, want, ok := d.book(inOrder).last(pairs, 2)
+	if ok {
+		for _, r := range byPrice {
+			if (best == current && m[r] < m[best] || m[r]*4 < m[best]*3) && m[r]*2 < m[current] && m[r] <= want[r]/6 {
+				best = r
+			}
 		}
 	}
-	return best, m[best] <= want[best]/6
+	if best != current {
+		return best, true
+	}
+	return d.less(current), ok && m[best] <= want[best]/6
 }
 
-func median(of [pairs]int64) int64 {
-	slices.Sort(of[:])
-	return of[pairs/2]
+// less is the next rule that charges less than the current one, if balances that are
+// apart show that the current one charges too much. Three of four pairs must show it.
+func (d *doubt) less(current estimate.Charge) estimate.Charge {
+	if current == estimate.ChargeActual {
+		m, want, ok := d.book(asSent).last(pairs, 4)
+		if ok && m[estimate.ChargePrompt]*2 < m[current] && m[estimate.ChargePrompt] <= want[estimate.ChargePrompt]/6 {
+			return estimate.ChargePrompt
+		}
+	}
+	if current != estimate.ChargeSettle && current != estimate.ChargeEstimate {
+		return current
+	}
+	for _, i := range [...]int{asSent, asAnswered} {
+		m, want, ok := d.book(i).last(few, 4)
+		reserved := min(m[estimate.ChargeSettle], m[estimate.ChargeEstimate])
+		free := min(m[estimate.ChargeActual], m[estimate.ChargePrompt])
+		if ok && free*4 < reserved && free <= want[estimate.ChargeActual]/6 {
+			return estimate.ChargeActual
+		}
+	}
+	return current
 }
 
 func abs(n int64) int64 {

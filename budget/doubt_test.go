@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,9 +113,81 @@ func TestOneCallAfterAnotherIsCompared(t *testing.T) {
 	}
 }
 
+// Calls leave one by one and answers come out of order, after one to ten seconds. A
+// provider that reserves nothing is found out in 15 s, whether it reads its balance when it
+// admits a call or when it answers. One that reserves is not doubted.
+func TestNothingReservedShowsSoon(t *testing.T) {
+	for _, of := range []struct {
+		reserves, atAnswer bool
+		want               []estimate.Charge
+	}{
+		{false, false, []estimate.Charge{estimate.ChargeActual}},
+		{false, true, []estimate.Charge{estimate.ChargeActual}},
+		{true, false, nil},
+	} {
+		var d doubt
+		var doubts []estimate.Charge
+		lone(&d, of.reserves, of.atAnswer, 15*time.Second, func(seen estimate.Charge) { doubts = append(doubts, seen) })
+		if !slices.Equal(doubts, of.want) {
+			t.Errorf("%+v: seen %v", of, doubts)
+		}
+	}
+}
+
+// lone plays calls of a provider that charges a prompt of 1,000 tokens on arrival, and the
+// output when the answer ends. If it reserves, it charges the cap on arrival and gives
+// back at the end.
+func lone(d *doubt, reserves, atAnswer bool, span time.Duration, doubted func(estimate.Charge)) {
+	const most, prompt, reserve = 600_000, 1000, 4096
+	rate := limit.Rate{N: most, Window: time.Minute}
+	price := &Price{input: prompt, output: reserve, reserve: reserve, rule: estimate.Rule{ReserveCap: true}}
+	r := rand.New(rand.NewPCG(1, 2))
+	type call struct {
+		ends time.Time
+		s    sample
+		out  int64
+	}
+	var open []call
+	start := time.Unix(1e9, 0)
+	now, left := start, int64(most)
+	for now.Sub(start) < span {
+		step := 20 * time.Millisecond
+		now, left = now.Add(step), min(most, left+rate.In(step))
+		if now.Sub(start)%(300*time.Millisecond) == 0 {
+			c := call{ends: now.Add(time.Second + time.Duration(r.Int64N(9e9))).Truncate(step), out: 20 + r.Int64N(1200)}
+			left -= prompt
+			if reserves {
+				left -= reserve
+			}
+			c.s = sample{at: now, remaining: left, most: most, own: price.arrival(), set: true}
+			c.s.sums, c.s.flurry, _, _ = d.sending(now, price)
+			open = append(open, c)
+			continue
+		}
+		for i, c := range open {
+			if c.ends.After(now) {
+				continue
+			}
+			open = slices.Delete(open, i, i+1)
+			if atAnswer {
+				c.s.remaining = left
+			}
+			if seen, found, _ := d.saw(now, c.s, rate, estimate.ChargeSettle); found {
+				doubted(seen)
+			}
+			left -= c.out
+			if reserves {
+				left += reserve
+			}
+			d.ended(now, price, c.out)
+			d.gone()
+			break
+		}
+	}
+}
+
 // ended is doubt.ended as Call.Settle calls it.
 func ended(d *doubt, now time.Time, p *Price, r *usage.Result) {
 	input, output := p.actual(r, &p.rule)
-	input, output = p.used(r, limit.Cost{Input: input, Output: output})
-	d.ended(now, p, input, output)
+	d.ended(now, p, p.used(r, limit.Cost{Input: input, Output: output}))
 }
