@@ -22,3 +22,32 @@ func TestWhatWindowsLeaveUnused(t *testing.T) {
 		}
 	}
 }
+
+// A log that answers have shown leaves as much as the other windows: its debits are
+// estimates.
+func TestWhatALearnedLogLeavesUnused(t *testing.T) {
+	p := profile.Unknown()
+	start := time.Unix(1_700_000_000, 0)
+	d := &dimension{configured: limit.Limit{Unit: limit.Tokens, Rate: limit.PerMinute(300_000)}}
+	d.limit, d.shown = d.configured, 300_000
+	d.law.learner = law.New(law.Options{Window: time.Minute, Unsure: 25})
+	const each = 4_000
+	for i := range 200 {
+		at := start.Add(time.Duration(i)*700*time.Millisecond + time.Duration(i*i%13)*40*time.Millisecond)
+		used := int64(0)
+		for k := range i + 1 {
+			if sent := start.Add(time.Duration(k)*700*time.Millisecond + time.Duration(k*k%13)*40*time.Millisecond); at.Sub(sent) < time.Minute && k%5 != 4 {
+				used += each + int64(k%7)*100
+			}
+		}
+		if i%5 == 4 {
+			continue // a pause, so that the log gives back unevenly
+		}
+		m := d.law.learner.Charged(at, each+int64(i%7)*100)
+		d.law.learner.Saw(law.Evidence{Mark: m, Answered: at.Add(time.Second), Limit: law.Count{N: 300_000, OK: true}, Remaining: law.Count{N: max(0, 300_000-used), OK: true}})
+	}
+	got := d.effective(shapeOf(&p, 0), start).Law
+	if got.Shape != limit.ShapeLog || got.Spare != 1500 {
+		t.Errorf("%v leaves %d unused, want a log and 1500; %v", got.Shape, got.Spare, d.belief())
+	}
+}

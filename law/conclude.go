@@ -114,8 +114,11 @@ func (l *Learner) best() int {
 	for i := books - 1; i >= 0; i-- { // what an answer named before a guess
 		// Fixed windows without a named reset were never recorded. On a sliding log two
 		// chance proofs of one let all of it go at the supposed edge, to be refused.
-		sure := i >= weightedFromReset || l.pairs[i].edges >= 1 || l.pairs[i].proofs >= 4
-		if f := l.pairs[i]; l.windows[i] != nil && sure && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
+		// With debits that are too high the proofs are of chance too: its books then
+		// fail between them.
+		f := l.pairs[i]
+		sure := i >= weightedFromReset || (f.edges >= 1 || f.proofs >= 4) && f.misses <= f.hits
+		if l.windows[i] != nil && sure && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
 			return i
 		}
 	}
@@ -185,5 +188,6 @@ func (l *Learner) believe(now time.Time, law limit.Law) bool {
 		l.belief.Since, l.struck.n = now, 0
 	}
 	l.belief.Law, l.belief.Until = law, time.Time{}
+	l.belief.Learned = law.Shape != l.o.Known.Shape
 	return true
 }

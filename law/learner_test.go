@@ -350,6 +350,42 @@ func TestALawIsGivenUpAfterTheSecondRefusalOnWhichItsBooksHadRoom(t *testing.T) 
 	}
 }
 
+// A window in use is full most of the time. A refusal then is an error of the books by
+// some units, and two of them end no right belief. Refusals while little is used do, as
+// of a wrong one.
+func TestRefusalsOfAFullWindowEndNoBelief(t *testing.T) {
+	for _, c := range []struct {
+		law   string
+		shape limit.Shape
+	}{{"log", limit.ShapeLog}, {"two", limit.ShapeTwoWindows}, {"fixed", limit.ShapeFixed}} {
+		for i := range *runsFlag {
+			r := rand.New(rand.NewPCG(uint64(i), 17))
+			p := &provider{law: c.law, n: 30_000, window: time.Minute, first: c.law != "log"}
+			l, _ := learn(p, r, Options{Unsure: 25}, 60, nil)
+			if l.Belief().Law.Shape != c.shape {
+				continue // TestALawIsLearnedFromWhatRemains counts those
+			}
+			now := l.base.Add(time.Duration(l.edge[l.chosen])).Add(20 * time.Minute) // a window begins
+			refuse := func(units int64) bool {
+				now = now.Add(time.Second)
+				m := l.Charged(now, units)
+				_, changed := l.Saw(Evidence{Mark: m, Answered: now.Add(time.Second / 2), Refused: true, Room: l.Room(&m)})
+				return changed
+			}
+			refuse(30_000)
+			for range 5 {
+				if refuse(100) {
+					t.Fatalf("%s, run %d: given up although its books were full: %v", c.law, i, l.Belief())
+				}
+			}
+			now = now.Add(3 * time.Minute)
+			if refuse(100) || !refuse(100) {
+				t.Fatalf("%s, run %d: want it given up on the second refusal with room: %v", c.law, i, l.Belief())
+			}
+		}
+	}
+}
+
 func TestCapacityIsWhatWasShown(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := New(Options{})

@@ -45,7 +45,8 @@ func (l *Learner) likeABucket(e Evidence, grain time.Duration) {
 		// An edge. A window that is used at the rate passes a bucket's fields once.
 		l.votes.byReset = 0
 		if l.belief.Law.Shape == limit.ShapeBucket && l.o.Known.Shape != limit.ShapeBucket {
-			l.belief.Law, l.belief.Since, l.chosen = limit.Law{}, e.Answered, none
+			l.belief.Law, l.belief.Learned = limit.Law{}, false
+			l.belief.Since, l.chosen = e.Answered, none
 			l.belief.Why = "answers name one and the same instant: it is no bucket"
 		}
 	case l.o.NamesEdge && (l.resets[0].sure() || l.resets[1].sure()):
