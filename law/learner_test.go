@@ -273,6 +273,29 @@ func TestNothingIsBelievedOnOneAnswersWord(t *testing.T) {
 	}
 }
 
+// A bucket that nobody uses for a while is full at one and the same instant, whatever
+// answers to earlier calls say meanwhile.
+func TestABucketThatIsLeftAloneStaysABucket(t *testing.T) {
+	start := time.Unix(1e9, 0)
+	l, missing := New(Options{Unsure: 25}), int64(100_000)
+	full := start.Add(20 * time.Second) // at 300,000 a minute
+	var sent []Mark
+	for i := range 10 {
+		sent = append(sent, l.Charged(start.Add(time.Duration(i)*time.Microsecond), missing/10))
+	}
+	for i, m := range sent {
+		now := start.Add(time.Duration(i+1) * 1700 * time.Millisecond)
+		left := full.Sub(now)
+		b, _ := l.Saw(Evidence{
+			Mark: m, Answered: now, Limit: Count{N: 300_000, OK: true}, Remaining: Count{N: 300_000 - int64(left/time.Millisecond)*5, OK: true},
+			Reset: Span{D: left.Truncate(time.Second), OK: true}, Precise: time.Second,
+		})
+		if i >= 3 && b.Law.Shape != limit.ShapeBucket {
+			t.Errorf("answer %d: %v", i, b)
+		}
+	}
+}
+
 func TestWhatIsNoEvidenceTeachesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -40,8 +40,12 @@ func (l *Learner) likeABucket(e Evidence, grain time.Duration) {
 	last := l.holds
 	l.holds.ok, l.holds.d, l.holds.remaining = true, holds, e.Remaining.N
 	moved := l.toFill(abs(e.Remaining.N - last.remaining))
-	switch rest := l.o.Window - holds; {
-	case l.resets[0].stands(grain) || l.resets[1].stands(grain):
+	rest := l.o.Window - holds
+	fills := rest >= -slack && rest <= slack+late
+	switch stands := l.resets[0].stands(grain) || l.resets[1].stands(grain); {
+	case stands && fills:
+		// A bucket that is left alone is full at one and the same instant.
+	case stands:
 		// An edge. A window that is used at the rate passes a bucket's fields once.
 		l.votes.byReset = 0
 		if l.belief.Law.Shape == limit.ShapeBucket && l.o.Known.Shape != limit.ShapeBucket {
@@ -53,7 +57,7 @@ func (l *Learner) likeABucket(e Evidence, grain time.Duration) {
 		// Near the rate an edge looks like the time to fill.
 	case full < 2*grain && (missing != 1 || full < grain):
 		// nearly full: any law says so
-	case rest >= -slack && rest <= slack+late:
+	case fills:
 		l.votes.byReset++
 	case last.ok && moved > 2*slack && (holds-last.d).Abs() <= slack:
 		l.votes.byReset++
