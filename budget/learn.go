@@ -63,6 +63,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 	if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
 		changes = append(changes, change{old: old, new: d.limit})
 	}
+	left.limit.Margin = d.limit.Margin // as it is lowered with
 	if lawful {
 		changes = append(changes, change{was, d.limit, true})
 	}

@@ -27,6 +27,7 @@ type Price struct {
 
 	mostInput, mostOutput int64 // that the call can have used
 	rule                  estimate.Rule
+	atEnd                 bool // the token fields of the answer are of its end
 
 	// What it takes to price the call again, beside learns.
 	kind               string

@@ -44,6 +44,7 @@ type Scope struct {
 	profile *profile.Profile // set once, before the first call
 	records bool             // what recorded traffic shows of charges holds for it
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
+	unmade  atomic.Int64     // output reserved by attempts under way that is charged when it is made, tokens
 	ruled   atomic.Bool      // balances have shown the charge rule
 
 	doubt  doubt
@@ -109,24 +110,26 @@ func (s *Scope) Adopt(now time.Time, p profile.Profile) (first bool) {
 //   - what recorded traffic shows of the endpoint and the model: [profile.DebitFor]
 //   - the profile's
 func (s *Scope) Rule(now time.Time, r *estimate.Request) estimate.Rule {
-	return s.rules(r, func() time.Time { return now })
+	rule, _ := s.rules(r, func() time.Time { return now })
+	return rule
 }
 
-// rules is Rule, which asks for the time only where the rule depends on it.
-func (s *Scope) rules(r *estimate.Request, now func() time.Time) estimate.Rule {
-	rule := s.profile.Rule
+// rules is Rule, which asks for the time only where the rule depends on it. atEnd is
+// true if recorded traffic shows that the token fields of the answer are of its end.
+func (s *Scope) rules(r *estimate.Request, now func() time.Time) (rule estimate.Rule, atEnd bool) {
+	rule = s.profile.Rule
 	if len(s.profile.Factors) > 0 { // few have any: the others need not be copied as a whole
 		rule = s.profile.RuleFor(r.Model)
 	}
 	if c := s.charge.Load(); c > 0 {
-		return learned(rule, estimate.Charge(c-1))
+		return learned(rule, estimate.Charge(c-1)), false
 	}
 	if s.records {
 		if d, ok := profile.DebitFor(s.profile.Name, r.Kind, r.Model, r.Stream, dated(now(), s.profile)); ok {
-			return d.Rule(rule, r.Traits&estimate.WithTools != 0)
+			return d.Rule(rule, r.Traits&estimate.WithTools != 0), d.AtEnd
 		}
 	}
-	return rule
+	return rule, false
 }
 
 // inForceFor is the charge of the rule that a call of that price is under now.

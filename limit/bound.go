@@ -152,11 +152,23 @@ func (b *bound) heard(level wide, at int64, reader uint64) bool {
 	return false
 }
 
-// knew reports whether the reading that lowered b last has in it what the other side
-// charged for e when it came.
-func (b *bound) knew(e *entry) bool {
+// knew is how many units, of those that a settlement of e charges, the reading that
+// lowered b last has in it: of input, or of all if that reading came at the end of e.
+func (b *bound) knew(e *entry, a *amounts) int64 {
 	x := b.rare
-	return x != nil && e.mark.set && (e.mark.at <= x.read-settleTime || e.seq == x.reader && e.mark.at <= x.read)
+	if x == nil || !e.mark.set {
+		return 0
+	}
+	own := e.seq == x.reader && e.mark.at <= x.read
+	switch {
+	case own && e.mark.made:
+		return max(0, -a.in(b.unit))
+	case b.unit != Input && b.unit != Tokens:
+		return 0
+	case own || e.mark.left <= x.read-settleTime:
+		return max(0, -a[Input])
+	}
+	return 0
 }
 
 // refused lowers b, at now, so that keep units are there after d. It reports

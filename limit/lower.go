@@ -11,14 +11,20 @@ func (r Reservation) Sent() {
 	}
 }
 
-func (e *entry) Sent(seq uint64) {
+func (e *entry) Sent(seq uint64) { e.note(seq, false) }
+
+// note sets the mark of e. made is true if all of the attempt is charged by now.
+func (e *entry) note(seq uint64, made bool) {
 	l := e.l
 	l.lock()
 	now := l.catchUp()
 	if e.seq == seq {
 		l.young.settle(l)
 		l.young.remove(e)
-		e.more, e.mark.set, e.mark.at = true, true, now
+		if !made || !e.mark.set {
+			e.mark.left = now
+		}
+		e.more, e.mark.set, e.mark.made, e.mark.at = true, true, made, now
 		l.root.sumsAt(now, &e.mark.sums)
 		for i := range e.path {
 			e.path[i].s.sumsAt(now, &e.path[i].sums)
@@ -27,6 +33,21 @@ func (e *entry) Sent(seq uint64) {
 	}
 	l.mu.Unlock()
 }
+
+// Made notes that the other side has charged all of the attempt by now, its output too:
+// it stated its balance at the end of the answer. It moves the note of [Reservation.Sent]
+// to now. A ledger that does not tell the two apart notes it as Sent.
+func (r Reservation) Made() {
+	switch by := r.by.(type) {
+	case nil:
+	case interface{ Made(handle uint64) }:
+		by.Made(r.seq)
+	default:
+		by.Sent(r.seq)
+	}
+}
+
+func (e *entry) Made(seq uint64) { e.note(seq, true) }
 
 // Lower tells the limit of that name that the other side, on the attempt noted
 // by [Reservation.Sent], had remaining units left. Credit can only fall by it:
@@ -301,9 +322,11 @@ func distance(a, b int64) int64 { return max(a-b, b-a) }
 // other side later says of that instant can be carried forward.
 type mark struct {
 	set   bool
+	made  bool // the attempt is charged in full by then
 	young bool // less than 250 ms old, and in the list of those
 	at    int64
-	sums  sums // of the root; those of other scopes are in entry.path
+	left  int64 // when the attempt left: at, unless made moved that
+	sums  sums  // of the root; those of other scopes are in entry.path
 
 	older, newer *entry // in that list
 }

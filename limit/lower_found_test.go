@@ -21,7 +21,9 @@ type twoBooks struct {
 type foundCall struct {
 	r    Reservation
 	cost Cost
-	sent time.Duration
+	sent time.Duration // the instant of its mark
+	left time.Duration
+	made bool
 }
 
 type foundCharge struct {
@@ -82,7 +84,7 @@ func foundProgram(t *testing.T, dice *rand.Rand) (known int) {
 		}
 		switch op := dice.IntN(10); {
 		case op < 4 || c == nil:
-			c = &foundCall{cost: Cost{Input: dice.Int64N(400), Output: dice.Int64N(200)}, sent: now}
+			c = &foundCall{cost: Cost{Input: dice.Int64N(400), Output: dice.Int64N(200)}, sent: now, left: now}
 			r, err := l.TryAcquire(c.cost)
 			if err != nil {
 				continue
@@ -92,6 +94,9 @@ func foundProgram(t *testing.T, dice *rand.Rand) (known int) {
 			b.each(func(o *oracle) { o.add(-count(c.cost)) })
 			charges = append(charges, foundCharge{now, count(c.cost)})
 			open = append(open, c)
+		case op < 5:
+			c.r.Made()
+			c.sent, c.made = now, true
 		case op < 7: // a reading, somewhat below what is there
 			remaining := new(big.Int).Quo(b.level().Num(), b.level().Denom()).Int64() + dice.Int64N(1500) - 1000
 			bound := new(big.Rat).Mul(b.own.perNano, units(int64(now-c.sent)))
@@ -125,7 +130,10 @@ func foundProgram(t *testing.T, dice *rand.Rand) (known int) {
 			late := diff
 			late.Input = max(0, late.Input)
 			if b.heard {
-				if b.by == c || c.sent+250*time.Millisecond <= b.at {
+				if b.by == c && c.sent <= b.at && c.made {
+					known++
+					b.read.add(max(0, count(diff)))
+				} else if b.by == c && c.sent <= b.at || c.left+250*time.Millisecond <= b.at {
 					known++
 					b.read.add(count(late))
 				} else {

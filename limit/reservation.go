@@ -273,18 +273,20 @@ func (e *entry) Cost(seq uint64) Cost {
 // Input above its estimate was charged on the other side when the call came. A reading
 // of a later instant has it, and has lowered credit by it: it is not taken twice. Taken
 // twice, estimates that were 32 % low during the first seconds cost 1.5 s of the rate
-// for the whole of a drain. Output is not counted so: its charge comes at the end.
+// for the whole of a drain. Output is not counted so: its charge comes at the end, and
+// only the reading of [Reservation.Made] has it.
 func (l *Limiter) correct(s *scope, e *entry, a *amounts) {
 	s.busy.refunds = s.busy.refunds.plus(Cost{a[Requests], a[Input], a[Output]})
-	owed := max(0, -a[Input])
-	s.busy.owed += owed
+	s.busy.owed += max(0, -a[Input])
 	limits := s.limits
 	for i := range limits {
 		b := &limits[i]
 		d := a.in(b.unit)
-		if owed > 0 && (b.unit == Input || b.unit == Tokens) && b.born <= e.seq && b.knew(e) {
-			b.advance(l.now())
-			b.found(owed)
+		if b.rare != nil && b.born <= e.seq {
+			if n := b.knew(e, a); n > 0 {
+				b.advance(l.now())
+				b.found(n)
+			}
 		}
 		switch {
 		case d == 0 || b.born > e.seq:

@@ -1,0 +1,85 @@
+package budget
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/profile"
+)
+
+// shows is a header that shows tokens of 60,000 a minute.
+func shows(remaining int64) *headers.Info {
+	return &headers.Info{Tokens: headers.Quota{Limit: headers.Count{N: 60_000, OK: true}, Remaining: headers.Count{N: remaining, OK: true}}}
+}
+
+// A second of the rate is held back from a balance. Output that calls under way have
+// reserved, and that is charged when it is made, is a part of that: not of the prompt
+// alone, and not after its end.
+func TestOutputUnderWayIsAPartOfTheMargin(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		charge estimate.Charge
+		calls  int
+		ended  bool
+		want   int64
+	}{
+		{"no output", estimate.ChargePrompt, 1, false, 39_000},
+		{"one call", estimate.ChargeActual, 1, false, 39_300},
+		{"four calls", estimate.ChargeActual, 4, false, 40_000},
+		{"four calls, three over", estimate.ChargeActual, 4, true, 39_300},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := ruled(c.charge)
+			p.Rule.ReserveCap = false
+			b := newBudget(t, Options{Limits: perMinute(), Profile: p})
+			var calls []*Call
+			for range c.calls {
+				calls = append(calls, open(t, b, request(100, 300)))
+			}
+			calls[0].Hear(time.Now(), shows(59_900), false) // it shows how much the limit holds
+			if c.ended {
+				for _, k := range calls[1:] {
+					k.End(Unknown)
+				}
+			}
+			calls[0].Hear(time.Now(), shows(40_000), false)
+			if got := balance(state(t, b, tpm)); got != c.want {
+				t.Errorf("%s: credit %d, want %d", c.name, got, c.want)
+			}
+			for _, k := range calls {
+				k.End(Unknown)
+			}
+			if n := b.Scope().inner.unmade.Load(); n != 0 {
+				t.Errorf("%s: %d are reserved when all is over", c.name, n)
+			}
+		})
+	}
+}
+
+// Token fields of a whole answer of gpt-5 are of its end: what left since the call did
+// is in them, and what was refilled. Fields of requests are of the sending.
+func TestFieldsOfTheEndAreOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := profile.ByName("openai")
+		time.Sleep(time.Until(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)))
+		b := newBudget(t, Options{Limits: perMinute(), Profile: p})
+		whole := request(100, 300)
+		whole.Model, whole.Kind = "gpt-5.4", "responses"
+		first := open(t, b, whole)
+		time.Sleep(5 * time.Second)
+		open(t, b, request(9_000, 300))
+		time.Sleep(time.Second)
+		info := shows(45_000)
+		info.Requests = headers.Quota{Limit: headers.Count{N: 600, OK: true}, Remaining: headers.Count{N: 500, OK: true}}
+		first.Hear(time.Now(), info, false)
+		if got := balance(state(t, b, tpm)); got < 44_000 || got > 45_000 {
+			t.Errorf("credit %d, want 45,000 less a margin of a second at most", got)
+		}
+		if got := balance(state(t, b, rpm)); got != 500-10+60-1 { // 6 s of refill since, and a call
+			t.Errorf("%d requests, want 549", got)
+		}
+	})
+}
