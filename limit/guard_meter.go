@@ -17,6 +17,8 @@ import "time"
 // with all that goes. Readings lower the bucket, and a window whose law is known:
 // in a window that is a guess, what others seem to use would stay for all of it.
 //
+// A window that is the law no more is asked for a while beside the bucket: see leave.
+//
 // Another law, and a guard that comes or goes, change which books are asked. No credit
 // rises by that: see [meter.hold].
 type meter struct {
@@ -29,7 +31,23 @@ type meterMore struct {
 	guarded bool
 	window  *Window
 	joint   int64 // until then the bucket is asked beside a window that decides
+	leaves  int64 // if set, the window is the law no more, and is asked until then
 	before  meterBefore
+}
+
+// at is the window that is asked at now, or nil.
+func (x *meterMore) at(now int64) *Window {
+	if x.leaves > 0 && now >= x.leaves {
+		return nil
+	}
+	return x.window
+}
+
+// forget lets go of a window that is asked no more at now.
+func (x *meterMore) forget(now int64) {
+	if x.window != nil && x.at(now) == nil {
+		x.window, x.leaves = nil, 0
+	}
 }
 
 // asks reports whether the window is asked. Behind a guard its law is a guess, which
@@ -60,6 +78,7 @@ func (m *meter) take(now, cost int64) bool {
 
 func (m *meter) takeMore(now, cost int64) bool {
 	x := m.more
+	x.forget(now)
 	if x.guarded && !x.guard.passes(now, cost) {
 		return false
 	}
@@ -122,13 +141,14 @@ func (m *meter) admits(now, cost int64) bool {
 		return false
 	}
 	covers := func() bool { return cost <= m.max && !m.Bucket.lacks(cost) }
-	if x.window == nil {
+	w := x.at(now)
+	if w == nil {
 		return covers()
 	}
 	if x.guarded {
-		return covers() && (x.trusts(cost) || x.window.admits(cost))
+		return covers() && (x.trusts(cost) || w.admits(cost))
 	}
-	return cost <= m.max && x.window.admits(cost) && (now >= x.joint || !m.Bucket.lacks(cost))
+	return cost <= m.max && w.admits(cost) && (now >= x.joint || !m.Bucket.lacks(cost))
 }
 
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
@@ -137,16 +157,21 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	if x == nil {
 		return m.Bucket.waitFrom(start, ahead, cost)
 	}
-	if x.window != nil && !x.guarded {
+	w := x.at(start)
+	if w != nil && !x.guarded && x.leaves == 0 {
 		if start >= x.joint {
-			return x.window.waitFrom(start, ahead, cost)
+			return w.waitFrom(start, ahead, cost)
 		}
 		wait := min(m.Bucket.waitFrom(start, ahead, cost), x.joint-start)
-		return later(wait, x.window.waitFrom(later(start, wait), ahead, cost))
+		return later(wait, w.waitFrom(later(start, wait), ahead, cost))
 	}
 	wait := m.Bucket.waitFrom(start, ahead, cost)
-	if x.window != nil && !x.trusts(ahead+cost) {
-		wait = max(wait, x.window.waitFrom(start, ahead, cost))
+	if w != nil && !x.trusts(ahead+cost) {
+		more := w.waitFrom(start, ahead, cost)
+		if x.leaves > 0 {
+			more = min(more, x.leaves-start)
+		}
+		wait = max(wait, more)
 	}
 	if x.guarded {
 		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
@@ -156,8 +181,10 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 
 func (m *meter) advance(now int64) {
 	m.Bucket.advance(now)
-	if m.more != nil && m.more.window != nil {
-		m.more.window.advance(now)
+	if x := m.more; x != nil && x.window != nil {
+		if x.forget(now); x.window != nil {
+			x.window.advance(now)
+		}
 	}
 }
 
@@ -199,7 +226,7 @@ func (m *meter) credit() int64 { return m.there().floorDiv(m.w) }
 // there is the credit in grains.
 func (m *meter) there() wide {
 	x := m.more
-	if x == nil || x.window == nil || !x.asks() {
+	if x == nil || x.at(m.at) == nil || !x.asks() {
 		return m.level
 	}
 	level := x.window.levelAt(max(m.at, x.window.at))
@@ -321,7 +348,7 @@ func (m *meter) capacity() int64 {
 	if x := m.more; x != nil {
 		if x.guarded {
 			n = min(n, x.guard.Burst())
-		} else if x.window != nil {
+		} else if x.window != nil && x.leaves == 0 {
 			n = int64(m.n)
 		}
 	}
@@ -352,9 +379,7 @@ func (m *meter) set(r Rate, burst, largest int64) {
 func (m *meter) follow(l Law) error {
 	r := Rate{int64(m.n), time.Duration(m.w)}
 	if !l.Shape.Windowed() {
-		if m.more != nil {
-			m.more.window = nil
-		}
+		m.leave()
 		return nil
 	}
 	if err := l.check(r); err != nil {
@@ -363,6 +388,8 @@ func (m *meter) follow(l Law) error {
 	if m.more == nil {
 		m.more = &meterMore{}
 	}
+	m.more.forget(m.at)
+	m.more.leaves = 0
 	if w := m.more.window; w != nil {
 		w.advance(m.at)
 		m.more.window = w.become(l)
@@ -373,6 +400,22 @@ func (m *meter) follow(l Law) error {
 	w.charge(m.at, r.N-min(m.Bucket.Credit(), r.N))
 	m.more.window = w
 	return nil
+}
+
+// leave ends the law of the window, if there is one. Where the bucket holds more, both are
+// asked for a sixth of a window yet. A bucket that is lowered at once instead lacks for
+// good what was refilled while the window stood: up to 3 s of the rate in a drain.
+func (m *meter) leave() {
+	x := m.more
+	if x == nil || x.window == nil || x.leaves > 0 {
+		return
+	}
+	if !x.window.levelAt(max(m.at, x.window.at)).less(m.level) {
+		x.window = nil
+		return
+	}
+	x.leaves = later(m.at, int64(m.w/6))
+	x.joint = x.leaves
 }
 
 // protect puts a guard of that burst before the bucket; 0 takes it away.

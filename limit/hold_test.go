@@ -74,3 +74,54 @@ func TestAnotherLawRaisesNoCredit(t *testing.T) {
 		}
 	})
 }
+
+// A window that was a guess, and turns out to be none, costs nothing after a sixth of a
+// window: credit is that of a bucket all along. Until then it does not rise by the change,
+// and a call that waits goes at the instant at which the window is asked no more.
+func TestAGuessThatEndsCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := limit.Limit{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 60_000, Law: limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, Guard: 1}
+		bucket := lim
+		bucket.Law, bucket.Guard = limit.Law{Shape: limit.ShapeBucket}, 0
+		guessed := newLimiter(t, limit.Options{Limits: []limit.Limit{lim}})
+		known := newLimiter(t, limit.Options{Limits: []limit.Limit{bucket}})
+		credit := func(l *limit.Limiter) int64 { return l.Snapshot().Limits[0].Credit }
+		take := func(cost int64) {
+			for _, l := range []*limit.Limiter{guessed, known} {
+				r, err := l.Reserve(tokens(cost))
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-r.Ready()
+				held, err := r.Take()
+				if err != nil {
+					t.Fatal(err)
+				}
+				held.Sent()
+				if l == guessed {
+					held.Lower("tpm", 60_000-cost, limit.Cost{})
+				}
+				held.Settle(tokens(cost))
+			}
+		}
+		take(40_000)
+		time.Sleep(20 * time.Second)
+		if credit(guessed) != 20_000 || credit(known) != 40_000 {
+			t.Fatalf("credit %d and %d, want 20,000 and 40,000", credit(guessed), credit(known))
+		}
+		if err := guessed.SetLimit(bucket); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if n := credit(guessed); n != 20_000 {
+			t.Errorf("credit %d by the change, want 20,000", n)
+		}
+		take(30_000) // it waits until the window is asked no more
+		if d := time.Since(start); d != 10*time.Second {
+			t.Errorf("the call waited %v, want 10 s", d)
+		}
+		if a, b := credit(guessed), credit(known); a != 20_000 || b != a {
+			t.Errorf("credit %d, want 20,000; of a bucket all along %d", a, b)
+		}
+	})
+}
