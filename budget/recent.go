@@ -23,6 +23,10 @@ func (r *recent) add(now time.Time, window time.Duration, n int64) {
 // addAt notes n units at an instant not after now: what comes back then counts from the
 // attempt it was taken for. Units of a part that left the window are not noted.
 func (r *recent) addAt(now, at time.Time, window time.Duration, n int64) {
+	if at == now {
+		r.add(now, window, n) // without a division
+		return
+	}
 	r.turn(now, window)
 	k := int64(len(r.parts))
 	if part := r.part(at, window); part > r.last-k {

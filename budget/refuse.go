@@ -114,6 +114,9 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait, named time.D
 		old := d.limit
 		lawful := d.doubted(now, m.of(d), true)
 		window := late && !first && d.waits.sends != nil && d.heedWait(now, part(d.limit.Unit, cost), named)
+		if !late && d.waits.full() {
+			d.heedCrowd(now, named)
+		}
 		if !window && late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
 			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))

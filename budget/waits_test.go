@@ -139,3 +139,21 @@ func TestRecentCountsReturnsFromTheAttempt(t *testing.T) {
 		t.Errorf("%d are used", got)
 	}
 }
+
+// A crowd is refused one after the other. Those not yet refused are no part of the window.
+func TestNamedWaitsOfACrowd(t *testing.T) {
+	m := newMute(t)
+	m.lets(0, 20, 300)
+	m.lets(20, 21, 3000) // 30 of 100, of which the first is refused and taken back
+	m.refused(20, 40*time.Second, 9000, limit.ShapeFixed, true)
+	for range 30 {
+		m.waits.sends.addAt(m.at(20), m.at(20), time.Minute, -100)
+		m.heedCrowd(m.at(20), 40*time.Second)
+	}
+	if m.waits.n != 6000 || m.said != 6000 {
+		t.Errorf("it holds %d, and %d are in force; want 6000", m.waits.n, m.said)
+	}
+	if m.heedCrowd(m.at(20), 59*time.Second); m.waits.n != 6000 {
+		t.Errorf("a wait that leaves next to nothing made it %d", m.waits.n)
+	}
+}
