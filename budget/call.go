@@ -352,7 +352,7 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		c.noRequests = r.OK && r.N <= 0
 		own, uncharged = limit.Cost{}, c.back(Refused)
 		s.doubt.refused(now, &c.price)
-		c.path.use(now, minus(limit.Cost{}, c.cost))
+		c.path.use(now, c.sent, minus(limit.Cost{}, c.cost))
 		c.becomes(now, limit.Cost{})
 	} else {
 		defer c.open.Passed()
@@ -477,6 +477,17 @@ func (c *Call) kind(r *Refusal) string {
 	return r.Dimension
 }
 
+// namedIn is the wait that a refusal of the provider named, or 0.
+func (c *Call) namedIn(r *Refusal) time.Duration {
+	switch {
+	case c.named:
+		return c.wait
+	case r.Named:
+		return r.Wait
+	}
+	return 0
+}
+
 // Refuse ends an attempt that was refused for its rate. Nothing leaves until the
 // wait is over. After that there is as much as the refused call needs and nothing
 // beyond, for the first in line.
@@ -495,6 +506,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	c.refusals++
 	more, again := s.patience(now, c.sent, c.number)
 	d := max(r.Wait, more)
+	wait := c.namedIn(&r)
 	if s != c.scope && c.named { // the header held the model; the body says whom else
 		d = max(d, c.wait-(now.Sub(c.sent)-c.heard))
 		c.named = false
@@ -521,9 +533,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 		c.path.failed(now) // a probe that was refused
 	}
 	d = min(max(d, c.wait), s.maxPause)
-	concerned, changes := path.refused(now, c.sent, c.cost, d, r.Dimension, c.noRequests, c.marks)
+	concerned, changes := path.refused(now, c.sent, c.cost, d, wait, r.Dimension, c.noRequests, c.marks)
 	if concerned == nil {
-		if changes = append(changes, path.guess(now, c.kind(&r))...); len(changes) > 0 {
+		if changes = append(changes, path.guess(now, c.cost, c.kind(&r), wait)...); len(changes) > 0 {
 			concerned = path.learned()
 		}
 	}

@@ -24,6 +24,7 @@ type dimension struct {
 	law        lawful
 	used       recent    // of it, by this budget
 	guessed    time.Time // when a refusal taught it; zero: it was not
+	waits      waits     // of a guess
 
 	// refused is when an attempt was refused last that left after the wait of
 	// the refusal before; zero: not yet.

@@ -25,6 +25,8 @@ import (
 //	further out than all  a bucket of the whole window    no, until a refusal
 //	that answers name
 //	the rate is cut       a bucket                        yes
+//	named waits of        that window: see waits          a fixed one, until
+//	refusals alone                                        it is sure
 type lawful struct {
 	learner *law.Learner
 	row     profile.Law
@@ -227,6 +229,8 @@ func (d *dimension) obey(l *limit.Limit) {
 		b.Law = limit.Law{Shape: limit.ShapeBucket}
 	}
 	switch {
+	case d.waits.n > 0:
+		d.waits.obey(l, careful)
 	case d.shared():
 		l.Margin = 0
 	case d.law.inner && d.shown == 0:

@@ -181,7 +181,8 @@ func (p *Path) answered(refused bool) {
 // refused. The refusal teaches one: about as much as the calls of the last window have
 // used. That is a guess, which may be too low or too high. So it stands behind a [cut]: the guess is a quarter of
 // the ceiling, and the rate grows from there. At the ceiling the ceiling doubles.
-// After guessAge without a refusal that it had to answer the guess is given up.
+// After guessAge without a refusal that it had to answer the guess is given up. Where
+// named waits show a window, [waits] replaces the cut.
 const (
 	guessWindow = time.Minute
 	guessRoom   = 4 // ceiling to guess
@@ -191,7 +192,20 @@ const (
 
 // A tally is what a scope used in the last window that has no limit of a minute.
 type tally struct {
-	requests, input, output recent
+	requests, input, output, tokens recent
+}
+
+// of is what was used of a unit.
+func (t *tally) of(u limit.Unit) *recent {
+	switch u {
+	case limit.Requests:
+		return &t.requests
+	case limit.Input:
+		return &t.input
+	case limit.Output:
+		return &t.output
+	}
+	return &t.tokens
 }
 
 // short reports whether the scope has a limit of a minute or less, which paces its
@@ -214,9 +228,9 @@ func (p *Path) paced() bool {
 	})
 }
 
-// tallies counts what an attempt takes of a scope without limits, or with long ones
-// alone.
-func (s *Scope) tallies(now time.Time, c limit.Cost) {
+// tallies counts what an attempt that left at sent takes of a scope without limits, or
+// with long ones alone.
+func (s *Scope) tallies(now, sent time.Time, c limit.Cost) {
 	if s.taught.Load() {
 		return
 	}
@@ -230,20 +244,17 @@ func (s *Scope) tallies(now time.Time, c limit.Cost) {
 	if s.tally == nil {
 		s.tally = new(tally)
 	}
-	for _, one := range [...]struct {
-		r *recent
-		n int64
-	}{{&s.tally.requests, c.Requests}, {&s.tally.input, c.Input}, {&s.tally.output, c.Output}} {
-		if one.n != 0 {
-			one.r.add(now, guessWindow, one.n)
+	for _, u := range [...]limit.Unit{limit.Requests, limit.Input, limit.Output, limit.Tokens} {
+		if n := part(u, c); n != 0 {
+			s.tally.of(u).addAt(now, sent, guessWindow, n)
 		}
 	}
 }
 
-// guess teaches the inner scope a limit from a refusal of that kind. It does nothing if
-// the path has a limit that was configured or is of a minute or less. It returns the
-// limit.
-func (p *Path) guess(now time.Time, kind string) (changes []change) {
+// guess teaches the inner scope a limit from a refusal of that kind, of an attempt of
+// that cost, that named a wait or 0. It does nothing if the path has a limit that was
+// configured or is of a minute or less. It returns the limit.
+func (p *Path) guess(now time.Time, cost limit.Cost, kind string, named time.Duration) (changes []change) {
 	s := p.inner
 	if !s.own || s.taught.Load() || p.paced() {
 		return nil
@@ -255,22 +266,26 @@ func (p *Path) guess(now time.Time, kind string) (changes []change) {
 		return nil
 	}
 	u := s.unitOf(kind)
-	used := limit.Cost{Requests: t.requests.in(now, guessWindow), Input: t.input.in(now, guessWindow), Output: t.output.in(now, guessWindow)}
-	if part(u, used) <= 0 {
+	if t.of(u).in(now, guessWindow) <= 0 {
 		u = limit.Requests // no model ran
 	}
 	d := &dimension{limit: limit.Limit{Name: NameOf(u, guessWindow), Unit: u, Rate: limit.Rate{Window: guessWindow}}, born: now}
-	d.guess(part(u, used), now)
+	d.guess(t.of(u).in(now, guessWindow), now)
 	s.add(d)
+	if d.law.learner != nil {
+		d.waits.sends = t.of(u)
+		d.heedWait(now, part(u, cost), named)
+	}
 	old := d.limit
 	s.apply(d, now)
+	s.recall(d, now)
 	s.endOpening()
 	return []change{{old, d.limit, false}}
 }
 
 // guess makes d a guess of n units a window at now, that grows from there.
 func (d *dimension) guess(n int64, now time.Time) {
-	d.said, d.guessed = min(guessRoom*n, limit.MaxUnits), now
+	d.said, d.guessed, d.waits.n = min(guessRoom*n, limit.MaxUnits), now, 0
 	d.cut = cut{missing: whole - whole/guessRoom, since: now}
 }
 
@@ -280,7 +295,7 @@ func (p *Path) learned() (all []drained) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.dims {
-		all = append(all, drained{s, d.limit, true})
+		all = append(all, drained{s, d.limit, true, d.waits.full()})
 	}
 	return all
 }
@@ -289,7 +304,12 @@ func (p *Path) learned() (all []drained) {
 // the guess, at now. It reports whether d is no limit any more.
 func (d *dimension) grow(now time.Time) (over bool) {
 	switch {
-	case d.guessed.IsZero() || d.cut.left(now) > 0:
+	case d.guessed.IsZero():
+	case d.waits.n > 0:
+		if d.said = min(d.waits.most(now), limit.MaxUnits); d.said >= guessRoom*d.waits.n {
+			d.guess(d.said, now)
+		}
+	case d.cut.left(now) > 0:
 	case now.Sub(d.lastRefusal()) > guessAge:
 		return true
 	case d.used.in(now, d.limit.Rate.Window) > d.said/guessRoom: // of a limit that grows anew it is not a minute
@@ -310,6 +330,6 @@ func (d *dimension) lastRefusal() time.Time {
 func (d *dimension) nameLimit(q headers.Quota) {
 	d.said = min(q.Limit.N, limit.MaxUnits)
 	if !d.guessed.IsZero() {
-		d.guessed, d.cut = time.Time{}, cut{}
+		d.guessed, d.cut, d.waits = time.Time{}, cut{}, waits{}
 	}
 }

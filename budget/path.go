@@ -94,11 +94,11 @@ func (p *Path) ask(now time.Time, c limit.Cost) {
 	}
 }
 
-func (p *Path) use(now time.Time, c limit.Cost) {
-	p.inner.tallies(now, c)
+func (p *Path) use(now, sent time.Time, c limit.Cost) {
+	p.inner.tallies(now, sent, c)
 	for _, s := range p.scopes {
 		if s.some.Load() {
-			s.use(now, c)
+			s.use(now, sent, c)
 		}
 	}
 }
@@ -106,14 +106,14 @@ func (p *Path) use(now time.Time, c limit.Cost) {
 // leave is use and enter, for an attempt that leaves at now: it takes c, of which the
 // provider charges own on arrival.
 func (p *Path) leave(now time.Time, c, own limit.Cost, m *marks) *marks {
-	p.inner.tallies(now, c)
+	p.inner.tallies(now, now, c)
 	if m != nil {
 		m.all = m.all[:0]
 	}
 	for _, s := range p.scopes {
 		if s.some.Load() {
 			s.mu.Lock()
-			s.notes(now, c)
+			s.notes(now, now, c)
 			m = s.enter(now, own, m)
 			s.mu.Unlock()
 		}
@@ -126,7 +126,7 @@ func (p *Path) leave(now time.Time, c, own limit.Cost, m *marks) *marks {
 // rest what it took more.
 func (p *Path) settled(now, sent time.Time, wrong, rest limit.Cost) (changes []change) {
 	if rest != (limit.Cost{}) {
-		p.inner.tallies(now, rest)
+		p.inner.tallies(now, sent, rest)
 	}
 	for i, s := range p.scopes {
 		if !s.some.Load() {

@@ -37,6 +37,7 @@ type drained struct {
 	scope *Scope
 	limit limit.Limit
 	young bool // it came after the refused attempt, which gives nothing back to it
+	full  bool // its window knows what was used, and has no credit to be drained
 }
 
 // patience counts the refusal of the attempt of that number, which left at sent. It
@@ -59,16 +60,16 @@ func (s *Scope) inStreak() bool {
 }
 
 // refused takes in that an attempt was refused that left at sent, and that the
-// next may leave after wait. It returns the limits concerned, to be drained: those
-// of the innermost scope, and those of outer ones that answers have shown to be
-// there. If there are none of that kind, those that a pause empties stand in: the
-// refused calls give back their tokens, which would fill these limits again, and
-// everybody would leave at once after the wait.
-func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, m *marks) (concerned []drained, changes []change) {
+// next may leave after wait. named is the wait that the provider named, or 0. It
+// returns the limits concerned, to be drained: those of the innermost scope, and those
+// of outer ones that answers have shown to be there. If there are none of that kind,
+// those that a pause empties stand in: the refused calls give back their tokens, which
+// would fill these limits again, and everybody would leave at once after the wait.
+func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait, named time.Duration, kind string, noRequests bool, m *marks) (concerned []drained, changes []change) {
 	p.mirror(now)
 	for i := len(p.scopes) - 1; i >= 0; i-- {
 		if s := p.scopes[i]; s == p.inner || s.some.Load() {
-			c, ch := s.refused(now, sent, cost, wait, kind, noRequests, p, m)
+			c, ch := s.refused(now, sent, cost, wait, named, kind, noRequests, p, m)
 			concerned, changes = append(concerned, c...), append(changes, ch...)
 		}
 	}
@@ -82,7 +83,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 	defer p.inner.mu.Unlock()
 	for _, d := range p.inner.dims {
 		if d.limit.Rate.Window <= time.Minute {
-			concerned = append(concerned, drained{p.inner, d.limit, !d.born.Before(sent)})
+			concerned = append(concerned, drained{p.inner, d.limit, !d.born.Before(sent), d.waits.full()})
 		}
 	}
 	return concerned, changes
@@ -95,7 +96,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait time.Duration,
 // the window that ends now: the provider only counts its windows from other
 // instants, and the drain is the whole answer. Otherwise somebody else uses the
 // limit, or a call is charged more than we think, and the rate is cut.
-func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration, kind string, noRequests bool, p *Path, m *marks) (concerned []drained, changes []change) {
+func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait, named time.Duration, kind string, noRequests bool, p *Path, m *marks) (concerned []drained, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, late := s.rest.IsZero(), sent.After(s.rest)
@@ -113,7 +114,11 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		old := d.limit
 		full := d.full(m.of(d))
 		lawful := d.doubted(now, m.of(d), true)
-		if late && !first && !full && max(used, p.outside(now, s, d)) < d.ceiling() {
+		window := late && !first && d.waits.sends != nil && d.heedWait(now, part(d.limit.Unit, cost), named)
+		if !late && d.waits.full() {
+			d.heedCrowd(now, named)
+		}
+		if !window && late && !first && !full && max(used, p.outside(now, s, d)) < d.ceiling() {
 			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))
 			s.note(noteCut+d.limit.Name, d.cut.String())
@@ -123,13 +128,13 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 			}
 		}
 		s.apply(d, now)
-		if lawful {
+		if lawful || d.waits.sends != nil && d.limit.Law.Shape != old.Law.Shape {
 			changes = append(changes, change{old, d.limit, true})
 		}
 		if late {
 			d.refused = now
 		}
-		concerned = append(concerned, drained{s, d.limit, !d.born.Before(sent)})
+		concerned = append(concerned, drained{s, d.limit, !d.born.Before(sent), d.waits.full()})
 	}
 	return concerned, changes
 }
@@ -195,7 +200,7 @@ func (s *Scope) hasBoth(u limit.Unit) bool {
 // is set while the refused attempt still holds what it will give back.
 func drain(limits []drained, keep limit.Cost, wait time.Duration, before bool) {
 	for _, l := range limits {
-		if before && l.young {
+		if before && l.young || l.full {
 			continue
 		}
 		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, part(l.limit.Unit, keep), wait)

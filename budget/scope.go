@@ -415,19 +415,22 @@ func (s *Scope) ask(now time.Time, c limit.Cost) {
 	}
 }
 
-// use notes what an attempt takes: its cost when it leaves, less when it is
-// refused or settled.
-func (s *Scope) use(now time.Time, c limit.Cost) {
+// use notes what an attempt that left at sent takes: its cost when it leaves, less when
+// it is refused or settled.
+func (s *Scope) use(now, sent time.Time, c limit.Cost) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notes(now, c)
+	s.notes(now, sent, c)
 }
 
 // notes is use. The caller holds s.mu.
-func (s *Scope) notes(now time.Time, c limit.Cost) {
+func (s *Scope) notes(now, sent time.Time, c limit.Cost) {
 	for _, d := range s.dims {
 		if n := part(d.limit.Unit, c); n != 0 {
 			d.used.add(now, d.limit.Rate.Window, n)
+			if r := d.waits.sends; r != nil {
+				r.addAt(now, sent, d.limit.Rate.Window, n)
+			}
 		}
 	}
 }
@@ -443,7 +446,7 @@ func (s *Scope) settled(now, sent time.Time, wrong, rest limit.Cost) (changes []
 		s.correct(sent, now, wrong)
 	}
 	if rest != (limit.Cost{}) {
-		s.notes(now, rest)
+		s.notes(now, sent, rest)
 	}
 	return changes, gone
 }
@@ -466,7 +469,7 @@ func (s *Scope) admitted(now, sent time.Time, number uint64, busy bool) {
 		if d.grow(now) {
 			s.drop(i)
 			i--
-		} else if d.cut.active() || d.law.stale(now) {
+		} else if d.cut.active() || d.waits.n > 0 || d.law.stale(now) {
 			s.apply(d, now)
 		}
 	}

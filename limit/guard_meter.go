@@ -11,7 +11,8 @@ import "time"
 //	guard            the guard must have room too
 //	window           the window decides; the bucket is charged along with it
 //	both             the bucket and the guard; and the window, unless a reading shows
-//	                 for sure that there is room, or none was heard yet
+//	                 for sure that there is room, or its law is a guess (ShapeSliding)
+//	                 and none was heard yet
 //
 // A cost goes through all that decides, or through nothing. All books are charged
 // with all that goes. Readings lower the bucket, and a window whose law is known:
@@ -50,14 +51,18 @@ func (x *meterMore) forget(now int64) {
 	}
 }
 
-// asks reports whether the window is asked. Behind a guard its law is a guess, which
-// counts only once an answer has said what is left: that may lift the guard.
-func (x *meterMore) asks() bool { return !x.guarded || x.guard.heard }
+// asks reports whether the window is asked. Behind a guard the law of ShapeSliding is a
+// guess, which counts only once an answer has said what is left: that may lift the guard.
+func (x *meterMore) asks() bool { return !x.guarded || !x.unheard() }
+
+// unheard reports whether the window is a guess of which no answer has said anything. Any
+// shape but ShapeSliding is one that somebody has seen.
+func (x *meterMore) unheard() bool { return !x.guard.heard && x.window.law.Shape == ShapeSliding }
 
 // trusts reports whether cost needs no room in the window behind a guard: a reading
 // shows for sure that there is room, or nothing was heard yet.
 func (x *meterMore) trusts(cost int64) bool {
-	return x.guarded && (!x.guard.heard || x.guard.Covers(cost))
+	return x.guarded && (x.unheard() || x.guard.Covers(cost))
 }
 
 // meterBefore is what the last take found, so that it can be undone exactly.

@@ -505,6 +505,26 @@ func (l *Limiter) DrainScope(scope, name string, keep int64, d time.Duration) bo
 	return true
 }
 
+// RecallScope charges the window of a limit of any scope with units that were used so
+// long ago, before the limit was known. They are forgotten with what else was used then.
+// A bucket and a guard are not charged: nobody knows how much they have earned since. It
+// does nothing where there is no such window.
+func (l *Limiter) RecallScope(scope, name string, ago time.Duration, units int64) {
+	l.lock()
+	defer l.mu.Unlock()
+	now := l.catchUp()
+	s := l.lookup(scope)
+	if s == nil {
+		return
+	}
+	b, back := s.find(name), int64(max(0, ago))
+	if b == nil || b.more == nil || b.more.window == nil || back >= 2*int64(b.w) {
+		return // no window counts what is older than two of its length
+	}
+	b.advance(now)
+	b.more.window.charge(max(0, now-back), clampUnits(units))
+}
+
 // lookup is the scope of that name, or nil.
 func (l *Limiter) lookup(name string) *scope {
 	if name == "" {
