@@ -136,7 +136,7 @@ func (e *entry) marked(name string) (*scope, sums) {
 // not of the mark. sent reports whether answers speak for the mark. While they speak for
 // neither, a guard takes the reading for one of the mark, and credit falls to the higher
 // of the two bounds. Lowered to that of the mark, the ledger paid twice for all that left
-// since, and an unconfigured Anthropic lost 20 s of its limit in the first 15 s.
+// since. An unconfigured Anthropic lost 20 s of its limit so in the first 15 s.
 func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) (late, sent bool) {
 	if b.cfg.ReadAt == ReadAtSending {
 		return false, true
