@@ -28,6 +28,7 @@ type Shape struct {
 	Filler   int // of fillers, for the prompts
 	Models   int // that the calls go to in turn; 0 is one
 	Bars     Bars
+	Unset    Bars // with nothing configured; the zero Bars hold it to none
 
 	// Missed says why a row is not held to its bars: it does not meet them yet.
 	Missed string

@@ -49,6 +49,7 @@ type doubt struct {
 	many    int                   // attempts that left or ended in that flurry
 	crowd   time.Time             // when the last flurry of a crowd was
 	crowded [flurries / 64]uint64 // a bit for each of the last flurries: more than one thing happened
+	packed  [flurries / 64]uint64 // the same: more than swap
 }
 
 // The books of a doubt.
@@ -61,6 +62,7 @@ const (
 
 const (
 	every = 4 // pairs to a verdict, for which some hundred numbers are sorted
+	swap  = 2 // attempts: one ends, and one leaves that waited for what it gives back
 	crowd = 8 // attempts that leave or end together
 
 	apart    = 2 * time.Millisecond // what is closer may reach the provider in another order
@@ -90,13 +92,17 @@ func (p *Price) arrival() predictions {
 func (d *doubt) stir(now time.Time) uint64 {
 	if d.open > 0 && now.Sub(d.stirred) < apart {
 		d.crowded[d.flurry%flurries/64] |= 1 << (d.flurry % 64)
-		if d.many++; d.many >= crowd {
+		if d.many++; d.many > swap {
+			d.packed[d.flurry%flurries/64] |= 1 << (d.flurry % 64)
+		}
+		if d.many >= crowd {
 			d.crowd = now
 		}
 	} else {
 		d.flurry++
 		d.many = 1
 		d.crowded[d.flurry%flurries/64] &^= 1 << (d.flurry % 64)
+		d.packed[d.flurry%flurries/64] &^= 1 << (d.flurry % 64)
 	}
 	if now.After(d.stirred) {
 		d.stirred = now
@@ -108,6 +114,13 @@ func (d *doubt) stir(now time.Time) uint64 {
 // caller holds d.mu.
 func (d *doubt) alone(flurry uint64) bool {
 	return d.flurry-flurry < flurries && d.crowded[flurry%flurries/64]>>(flurry%64)&1 == 0
+}
+
+// paired reports whether no more than swap things happened in a flurry. In the sums of a
+// second one more or less is no matter, and in a full line hardly a call leaves alone.
+// The caller holds d.mu.
+func (d *doubt) paired(flurry uint64) bool {
+	return d.flurry-flurry < flurries && d.packed[flurry%flurries/64]>>(flurry%64)&1 == 0
 }
 
 // sending adds an attempt that leaves at now. It returns the sums up to it, its flurry,
@@ -176,6 +189,8 @@ func (d *doubt) saw(now time.Time, s sample, l limit.Rate, current estimate.Char
 	compared := false
 	if d.alone(s.flurry) {
 		compared = d.book(inOrder).follows(s, l)
+	}
+	if d.paired(s.flurry) {
 		compared = d.book(asSent).apart(s, d.crowd, l) || compared
 	}
 	if now.Sub(d.stirred) >= apart {

@@ -273,8 +273,8 @@ func TestNothingIsBelievedOnOneAnswersWord(t *testing.T) {
 	}
 }
 
-// A bucket that nobody uses for a while is full at one and the same instant, whatever
-// answers to earlier calls say meanwhile.
+// A bucket that nobody uses for a while is full at one and the same instant, by all
+// answers to earlier calls.
 func TestABucketThatIsLeftAloneStaysABucket(t *testing.T) {
 	start := time.Unix(1e9, 0)
 	l, missing := New(Options{Unsure: 25}), int64(100_000)

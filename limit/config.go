@@ -73,7 +73,8 @@ const (
 	// admitted on the other side. It is the zero ReadAt.
 	ReadAtSending ReadAt = iota
 
-	// ReadUnsure is ReadAtSending until answers agree on another instant.
+	// ReadUnsure: it is that of one of the two, until answers agree which. Credit falls
+	// to the higher of the two bounds, and a guard takes the lower.
 	ReadUnsure
 
 	// ReadAtAnswer: the balance is that of the answer, until answers agree on

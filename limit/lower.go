@@ -116,9 +116,12 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		sub(mulSigned(out.in(b.unit), b.w)).
 		add(mulSigned(in.in(b.unit), b.w))
 	at := e.mark.at
-	late := e.isLate(s, b, then, remaining)
-	if then := mulSigned(remaining-b.cfg.Margin, b.w); late && level.less(then) {
-		level, at = then, now
+	late, sent := e.isLate(s, b, then, remaining)
+	if then := mulSigned(remaining-b.cfg.Margin, b.w); !sent && level.less(then) {
+		level = then
+		if late {
+			at = now // else a settlement pays for what this reading may not have in it
+		}
 	}
 	fell := b.heard(level, at, e.seq)
 	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
@@ -155,10 +158,13 @@ func (e *entry) marked(name string) (*scope, sums) {
 }
 
 // isLate reports whether the reading of b that e brought now is a balance of now, and
-// not of the mark.
-func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) bool {
+// not of the mark. sent reports whether answers speak for the mark. While they speak for
+// neither, a guard takes the reading for one of the mark, and credit falls to the higher
+// of the two bounds. Lowered to that of the mark, the ledger paid twice for all that left
+// since. An unconfigured Anthropic lost 20 s of its limit so in the first 15 s.
+func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) (late, sent bool) {
 	if b.cfg.ReadAt == ReadAtSending {
-		return false
+		return false, true
 	}
 	l := e.l
 	now := l.last
@@ -169,12 +175,13 @@ func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) bool {
 			x.when.late = sureLate
 		}
 	}
-	late := x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
+	late = x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
 		snap{remaining, e.mark.at, then.used(b.unit), l.near(e, s, then, b.unit)})
 	if b.more != nil && b.more.window != nil && !b.more.guarded {
 		late = b.cfg.ReadAt == ReadAtAnswer
+		return late, !late
 	}
-	return late
+	return late, x.when.late < 0
 }
 
 // near is the charge in s, in units, so near to the mark of e that the reading of e
