@@ -19,6 +19,7 @@ func (l *Learner) compare(m Mark, remaining, near int64) {
 		tol:    1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near,
 		jitter: refill.In(150 * time.Millisecond),
 	}
+	c.crowded = near > c.tol-near+c.jitter
 	l.foretell(&c)
 	if wide := c.bucket - c.still; wide > 3*(c.tol+c.jitter) && c.quiet {
 		switch {
@@ -42,6 +43,7 @@ type comparison struct {
 	quiet     bool         // no window has given anything back
 	tol       int64        // what may be wrong in any of them
 	jitter    int64        // and in what a bucket refills, for the time on the way
+	crowded   bool         // most of tol is charges that the readings may have or not
 }
 
 // rose reports whether the reading is what a bucket foretells.
@@ -68,9 +70,12 @@ func (l *Learner) foretell(c *comparison) {
 }
 
 // refute gives up the windows of which the reading shows more than they can hold: the
-// limit less own charges. If it gives up all, the limit is a bucket.
+// limit less own charges. If it gives up all, the limit is a bucket. A reading from a
+// crowd does not say so: a fixed window whose edge is not known was taken for one.
 func (l *Learner) refute(c *comparison) {
-	l.prove(c.m, c.remaining, c.tol)
+	if c.m.at.Sub(l.last.mark.at) >= onTheWay { // else it is the last reading again
+		l.prove(c)
+	}
 	refuted := 0
 	for i, w := range l.windows {
 		if w == nil {
@@ -88,7 +93,7 @@ func (l *Learner) refute(c *comparison) {
 			refuted++
 		}
 	}
-	if refuted == books && c.rose() {
+	if refuted == books && !c.crowded && c.rose() {
 		l.votes.byRise++
 	}
 }
@@ -136,7 +141,8 @@ func (l *Learner) tellWindowsApart(c *comparison) {
 
 // prove looks for answers that only an edge explains: all but the charges since the
 // edge is back, while the other books still count enough of the use before it.
-func (l *Learner) prove(m Mark, remaining, tol int64) {
+func (l *Learner) prove(c *comparison) {
+	m, remaining, tol := &c.m, c.remaining, c.tol
 	least := m.used[aLog]
 	for i, w := range l.windows {
 		if w != nil && w.Law().Shape == limit.ShapeTwoWindows {
@@ -155,6 +161,9 @@ func (l *Learner) prove(m Mark, remaining, tol int64) {
 		switch f := &l.pairs[i]; {
 		case abs(remaining-(l.n-m.fresh[i])) > tol:
 			f.proofs = 0
+		case i < weightedFromReset && c.rose():
+			// So would a bucket: of one that is full most of the time, four answers in a
+			// row look like this.
 		case least-m.fresh[i] > 3*tol:
 			f.proofs++
 		}
