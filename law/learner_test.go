@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -405,6 +406,71 @@ func TestRefusalsOfAFullWindowEndNoBelief(t *testing.T) {
 			if refuse(100) || !refuse(100) {
 				t.Fatalf("%s, run %d: want it given up on the second refusal with room: %v", c.law, i, l.Belief())
 			}
+		}
+	}
+}
+
+// under is a call under way.
+type under struct {
+	sent, ends time.Time
+	back       int64 // comes back at its end
+	mark       Mark
+	left       int64
+}
+
+// endThose ends the calls that are over at now, in their order, and returns the others and
+// what is believed then.
+func endThose(p *provider, l *Learner, calls []under, now time.Time) ([]under, limit.Shape) {
+	slices.SortFunc(calls, func(a, b under) int { return a.ends.Compare(b.ends) })
+	for len(calls) > 0 && !calls[0].ends.After(now) {
+		c := calls[0]
+		for i := range p.charges {
+			if p.charges[i].at.Equal(c.sent) {
+				p.charges[i].units -= c.back
+			}
+		}
+		l.Saw(Evidence{Mark: c.mark, Answered: c.ends, Limit: Count{p.n, true}, Remaining: Count{c.left, true}})
+		l.Corrected(c.sent, c.ends, -c.back)
+		calls = calls[1:]
+	}
+	return calls, l.Belief().Law.Shape
+}
+
+// A limit that is used whole gives back about as much each second by every law. Which law
+// it is shows in tokens, while a quarter of each debit may be wrong. What is believed of
+// such a limit stays. Output caps of 4,000 are charged first, and come back in 1 to 30 s.
+func TestALawStaysWhileTheLimitIsUsedWhole(t *testing.T) {
+	for law, shape := range map[string]limit.Shape{"log": limit.ShapeLog, "two": limit.ShapeTwoWindows} {
+		believed, lost := 0, 0
+		for i := range *runsFlag / 4 {
+			r := rand.New(rand.NewPCG(uint64(i), 23))
+			now := time.Date(2026, 3, 1, 12, 0, i%60, 0, time.UTC)
+			p := &provider{law: law, n: 300_000, window: time.Minute, first: law == "two"}
+			l := New(Options{Unsure: 25})
+			was, is := limit.ShapeUnknown, limit.ShapeUnknown
+			var calls []under
+			for over := now.Add(20 * time.Minute); now.Before(over); now = now.Add(time.Duration(r.Int64N(int64(400 * time.Millisecond)))) {
+				calls, is = endThose(p, l, calls, now)
+				if was == shape && is != shape {
+					lost++
+					t.Logf("%s, run %d: %v", law, i, l.Belief())
+				}
+				was = is
+				cost := 4_000 + r.Int64N(3_000)
+				left, _, ok := p.call(now, cost)
+				if !ok {
+					continue // a client that knows the limit waits
+				}
+				calls = append(calls, under{now, now.Add(time.Duration(1+r.Int64N(30)) * time.Second), r.Int64N(4_000), l.Charged(now, cost), left})
+				p.charges = slices.DeleteFunc(p.charges, func(c charge) bool { return now.Sub(c.at) > 3*time.Minute })
+			}
+			if was == shape {
+				believed++
+			}
+		}
+		t.Logf("%s: believed in the end in %d runs of %d, lost %d times", law, believed, *runsFlag/4, lost)
+		if lost > 0 || believed*10 < *runsFlag/4*9 {
+			t.Errorf("%s: lost %d times, believed in %d of %d", law, lost, believed, *runsFlag/4)
 		}
 	}
 }

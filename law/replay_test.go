@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,11 @@ func FuzzReplay(f *testing.F) {
 // between bucket and window as all records together do.
 func TestALearnerOnRecordedTraffic(t *testing.T) {
 	var right, wrong, open int
+	after := map[bool][]int{}
 	for _, c := range learnRecorded(t) {
+		if c.after > 0 {
+			after[c.reset] = append(after[c.reset], c.after)
+		}
 		switch {
 		case c.believed == limit.ShapeUnknown:
 			open++
@@ -93,6 +98,10 @@ func TestALearnerOnRecordedTraffic(t *testing.T) {
 		}
 	}
 	t.Logf("right %d, wrong %d, undecided %d", right, wrong, open)
+	for reset, n := range after {
+		slices.Sort(n)
+		t.Logf("with resets %v: %d decided, after %d to %d answers, half of them after %d, nine in ten after %d", reset, len(n), n[0], n[len(n)-1], n[len(n)/2], n[len(n)*9/10])
+	}
 	if right < 20 || wrong*8 > right {
 		t.Errorf("right %d, wrong %d", right, wrong)
 	}
@@ -102,6 +111,8 @@ type learned struct {
 	id, field       string
 	believed, known limit.Shape
 	why             string
+	reset           bool // answers named one
+	answers, after  int  // in all, and when a law was believed first
 }
 
 func learnRecorded(t *testing.T) (out []learned) {
@@ -171,7 +182,12 @@ func learnRecorded(t *testing.T) (out []learned) {
 					b, _ := l.Saw(ev)
 					for j := range out {
 						if out[j].id == s.ID && out[j].field == key {
-							out[j].believed, out[j].why = b.Law.Shape, b.Why
+							o := &out[j]
+							o.believed, o.why = b.Law.Shape, b.Why
+							o.reset = o.reset || ev.Reset.OK
+							if o.answers++; o.after == 0 && b.Law.Shape != limit.ShapeUnknown {
+								o.after = o.answers
+							}
 						}
 					}
 				}
