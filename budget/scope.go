@@ -426,6 +426,9 @@ func (s *Scope) notes(now time.Time, c limit.Cost) {
 		if n := part(d.limit.Unit, c); n != 0 {
 			d.used.add(now, d.limit.Rate.Window, n)
 		}
+		if d.renews(now) {
+			s.apply(d, now)
+		}
 	}
 }
 
