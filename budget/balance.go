@@ -26,6 +26,10 @@ import (
 // reading counts once. By the time that it stands, low readings count more: after them
 // a process waits longer for the next one, and a slow one got ever slower.
 //
+// Where the budget itself used three fifths of what is missing, the rate does not follow:
+// one process on a sliding log, with refusals of its own making, lost 5 % of it. At three
+// quarters a wrong charge rule was still taken for others.
+//
 // Where answers name an edge, as those of fixed windows do, all comes back there. So the
 // share is one, and then what is left of three quarters of the window:
 //
@@ -40,6 +44,7 @@ type newest struct {
 	heard   time.Time // when that answer came
 	left    int64     // units; 0 where it showed less
 	agrees  bool      // the last refusal that cut the rate came at a low balance
+	others  bool      // others used two fifths at least of what is missing
 	refused time.Time // when an attempt was refused last
 }
 
@@ -57,6 +62,7 @@ func (s *Scope) balanced(d *dimension, now, sent time.Time, left int64) {
 		return
 	}
 	b.sent, b.heard, b.left = sent, now, max(0, left)
+	b.others = d.used.in(now, d.limit.Rate.Window) < (d.most()-b.left)/5*3
 	if !d.follows() {
 		return
 	}
@@ -73,13 +79,13 @@ func (s *Scope) balanced(d *dimension, now, sent time.Time, left int64) {
 func (s *Scope) agree(d *dimension, sent time.Time, cost int64) {
 	b := &d.newest
 	b.agrees = s.own && d.law.learner != nil && !d.shared() && b.sent.Equal(sent) && b.left < max(2*cost, d.most()/20)
-	if b.agrees {
+	if b.agrees && b.others {
 		d.cut.others = steady
 	}
 }
 
 // follows reports whether the rate of d follows its balance.
-func (d *dimension) follows() bool { return d.newest.agrees && d.cut.active() }
+func (d *dimension) follows() bool { return d.newest.agrees && d.newest.others && d.cut.active() }
 
 // edge is the last edge before now that answers name.
 func (d *dimension) edge(now time.Time) (edge time.Time, ok bool) {

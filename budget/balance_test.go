@@ -100,6 +100,22 @@ func TestACutFollowsItsBalance(t *testing.T) {
 	}
 }
 
+// The rate does not follow where the budget itself used most of the limit.
+func TestABudgetAloneFollowsNoBalance(t *testing.T) {
+	start := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	s := &Scope{}
+	for _, row := range []struct {
+		used    int64
+		follows bool
+	}{{60_000, true}, {170_000, true}, {190_000, false}, {300_000, false}} {
+		d := followed(whole/4, start)
+		d.used.add(start, time.Minute, row.used)
+		if s.balanced(d, start, start, 0); d.follows() != row.follows {
+			t.Errorf("%d of 300,000 used: follows is %v", row.used, d.follows())
+		}
+	}
+}
+
 // A rate follows the balance only where the refusal came at a low one.
 func TestRefusalsAgreeWithTheBalance(t *testing.T) {
 	start := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
