@@ -30,6 +30,8 @@ import (
 // rate at which it was refused itself. When the others leave, either costs five minutes
 // at most.
 //
+// Where answers show the balance, the rate follows it instead: see [newest].
+//
 // The rate that was refused is, where it says more, what the budget really had in the
 // window before. A provider that counts minutes lets any rate pass until its minute is
 // full, so the rate alone says nothing there.
@@ -148,5 +150,8 @@ func (c *cut) of(n int64, now time.Time) int64 {
 		c.missing = 0
 		return n
 	}
-	return n/whole*(whole-m) + n%whole*(whole-m)/whole
+	return partOf(n, whole-m)
 }
+
+// partOf is that many parts of n.
+func partOf(n, parts int64) int64 { return n/whole*parts + n%whole*parts/whole }

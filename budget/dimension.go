@@ -21,6 +21,7 @@ type dimension struct {
 	silent     int         // answers since then that did not
 	answered   bool        // one that was no refusal did
 	cut        cut
+	newest     newest
 	law        lawful
 	used       recent    // of it, by this budget
 	guessed    time.Time // when a refusal taught it; zero: it was not
@@ -105,7 +106,7 @@ func (d *dimension) effective(s shape, now time.Time) limit.Limit {
 	default:
 		l.Largest = n
 	}
-	l.Rate.N = max(1, d.cut.of(d.ceiling(), now)*s.headroom/100)
+	l.Rate.N = max(1, d.paced(now)*s.headroom/100)
 	if burst == 0 {
 		burst = s.burst(l)
 	}

@@ -25,8 +25,8 @@ type change struct {
 // learn takes in what a quota says of the limit of that unit and window at now. It
 // returns the remaining balance, if it is known. It also returns the changes of the
 // limit, if the limit follows the quota or another law is believed. m are the marks
-// of an attempt that was not refused, or nil. See [Path.learn].
-func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.Duration, own limit.Cost, m *marks) (left reading, changes []change) {
+// of an attempt that was not refused, or nil; it left at sent. See [Path.learn].
+func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.Duration, own limit.Cost, m *marks, sent time.Time) (left reading, changes []change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.find(u, window)
@@ -57,6 +57,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 		}
 		d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
 		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d)), d.most()}
+		s.balanced(d, now, sent, q.Remaining.N)
 	}
 	was := d.limit
 	lawful := m != nil && d.saw(now, m.of(d), q)

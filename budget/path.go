@@ -180,13 +180,13 @@ func (p *Path) learn(now time.Time, a attempt, i *headers.Info, own limit.Cost, 
 		at := p.place(u, q, window)
 		of := p.original(at, u, q, window)
 		if of != nil {
-			r, ch := of.learn(now, u, q, window, own, m)
+			r, ch := of.learn(now, u, q, window, own, m, a.sent)
 			if r.scope != nil {
 				left = append(left, r)
 			}
 			changes = append(changes, ch...)
 		}
-		r, ch := at.learn(now, u, q, window, own, m)
+		r, ch := at.learn(now, u, q, window, own, m, a.sent)
 		if r.scope != nil {
 			left = append(left, r)
 			for _, s := range p.scopes {

@@ -121,12 +121,14 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait, named time.D
 		if !window && late && !first && !full && max(used, p.outside(now, s, d)) < d.ceiling() {
 			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))
+			s.agree(d, sent, part(d.limit.Unit, cost))
 			s.note(noteCut+d.limit.Name, d.cut.String())
 			if d.limit.Unit != limit.Requests && s.charge.Load() > 0 && s.doubt.struck(now) {
 				s.charge.Store(0)
 				s.note(noteCharge, strconv.Itoa(noCharge))
 			}
 		}
+		d.newest.refused = now
 		s.apply(d, now)
 		if lawful || d.waits.sends != nil && d.limit.Law.Shape != old.Law.Shape {
 			changes = append(changes, change{old, d.limit, true})

@@ -432,6 +432,9 @@ func (s *Scope) notes(now, sent time.Time, c limit.Cost) {
 				r.addAt(now, sent, d.limit.Rate.Window, n)
 			}
 		}
+		if d.renews(now) {
+			s.apply(d, now)
+		}
 	}
 }
 

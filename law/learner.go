@@ -349,3 +349,18 @@ func (l *Learner) read(e Evidence) {
 }
 
 func abs(x int64) int64 { return max(x, -x) }
+
+// Edge is the last edge before t, if answers name one now: an instant that stays the
+// same for several answers with different balances. A limit that is taken for a bucket
+// has none.
+func (l *Learner) Edge(t time.Time) (edge time.Time, ok bool) {
+	r := &l.resets[l.named]
+	if l.windows[fixedFromReset] == nil || !r.sure() || l.belief.Law.Shape == limit.ShapeBucket {
+		return time.Time{}, false
+	}
+	past := t.Sub(r.middle()) % l.o.Window
+	if past < 0 {
+		past += l.o.Window
+	}
+	return t.Add(-past), true
+}
