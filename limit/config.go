@@ -73,8 +73,8 @@ const (
 	// admitted on the other side. It is the zero ReadAt.
 	ReadAtSending ReadAt = iota
 
-	// ReadUnsure: it is that of one of the two, until answers agree which. Credit falls
-	// to the higher of the two bounds, and a guard takes the lower.
+	// ReadUnsure: it is that of one of the two, until answers agree which. The credit of
+	// a bucket falls to the higher of the two bounds. A guard and a window take the lower.
 	ReadUnsure
 
 	// ReadAtAnswer: the balance is that of the answer, until answers agree on

@@ -158,10 +158,10 @@ func (e *entry) marked(name string) (*scope, sums) {
 }
 
 // isLate reports whether the reading of b that e brought now is a balance of now, and
-// not of the mark. sent reports whether answers speak for the mark. While they speak for
-// neither, a guard takes the reading for one of the mark, and credit falls to the higher
-// of the two bounds. Lowered to that of the mark, the ledger paid twice for all that left
-// since. An unconfigured Anthropic lost 20 s of its limit so in the first 15 s.
+// not of the mark. sent reports whether it is taken for one of the mark. While answers
+// speak for neither, a guard and a window do so, and the credit of a bucket falls to the
+// higher of the two bounds. Lowered to that of the mark, the ledger paid twice for all
+// that left since. An unconfigured Anthropic lost 20 s of its limit so in the first 15 s.
 func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) (late, sent bool) {
 	if b.cfg.ReadAt == ReadAtSending {
 		return false, true
@@ -177,11 +177,11 @@ func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) (late, se
 	}
 	late = x.when.saw(b, snap{remaining, now, s.used(b.unit), s.lately(now, b.unit)},
 		snap{remaining, e.mark.at, then.used(b.unit), l.near(e, s, then, b.unit)})
-	if b.more != nil && b.more.window != nil && !b.more.guarded {
+	window := b.more != nil && b.more.window != nil
+	if window && !b.more.guarded {
 		late = b.cfg.ReadAt == ReadAtAnswer
-		return late, !late
 	}
-	return late, x.when.late < 0
+	return late, !late && (window || x.when.late < 0)
 }
 
 // near is the charge in s, in units, so near to the mark of e that the reading of e
