@@ -248,10 +248,10 @@ func (d *dimension) obey(l *limit.Limit) {
 			at, l.Guard = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, careful
 		}
 		l.Law, l.Burst = timed(at, d.law.precise), whole
-		if s := l.Law.Shape; s.Windowed() && (s != limit.ShapeLog || b.Learned) {
+		if s := l.Law.Shape; s.Windowed() && (s != limit.ShapeLog || b.Learned && l.Rate.N == d.ceiling()) {
 			// A log that was recorded has its debits recorded too: a spare there cost
 			// 1 % of the quota and spared nothing. One that is learned was refused 0.9
-			// times in 1,000 calls for want of some units, instead of 0.2.
+			// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
 			l.Law.Spare = l.Rate.N / oneIn
 		}
 	}
