@@ -84,9 +84,6 @@ var laws = func() []Shape {
 	for i := range all {
 		all[i].Missed = missed[all[i].Name]
 		row := [2]string{all[i].Name, all[i].Load.String()}
-		if slower[row] != "" {
-			all[i].Bars.P50 = 0 // it is held to its other bars
-		}
 		if unsetMissed[row] != "" {
 			all[i].Unset = Bars{}
 		}
@@ -100,23 +97,10 @@ var laws = func() []Shape {
 // missed are the laws whose bars are not met yet, and why.
 var missed = map[string]string{
 	"fixed minute, reserve": "bursts come before an edge was seen: their p99 is that of the guard",
-	"openai-gpt5": "0 refusals, but a median wait of 5.9 s: output is charged at the end, and what is expected is held until then. " +
-		"Without it the ledger meets the debt of calls under way",
-	"groq": "as openai-gpt5: a median wait of 2.5 s",
-	"xai":  "several counters answer: the pace of a short burst is kept, with 89 % of the quota used and 10 refusals of 1,000. By the recorded log 78 % of the quota were used, at as many refusals",
+	"xai":                   "several counters answer: the pace of a short burst is kept, with 89 % of the quota used and 10 refusals of 1,000. By the recorded log 78 % of the quota were used, at as many refusals",
 	"mistral": "charged at the end: the pace of a short burst is kept. By the recorded windows, counted from the end of calls, " +
 		"nothing was refused at 86 % of the quota: calls under way are held beside them. Without the headroom 39 calls of 1,000 were refused",
 	"mistral-2025": "as mistral: a window that begins with the first call begins when that ends. By the recorded law 147 calls of 1,000 were refused",
-}
-
-// slower are the rows whose median wait is above its bar, and why. The estimate of the
-// filler is 32 % below what these providers charge. With eight other fillers, 13 % below to
-// 75 % above, the median is 1.1 to 1.9 s at anthropic and openai-responses, and 2.2 to
-// 3.3 s on the bucket of a minute.
-var slower = map[[2]string]string{
-	{"bucket of a minute", "3x drain"}: "a median wait of 2.3 s",
-	{"anthropic", "3x drain"}:          "a median wait of 2.4 s: the prompts are estimated 32 % too low. With estimates that are 13 % too low it is 1.9 s, with right ones 1.3 s",
-	{"openai-responses", "3x drain"}:   "as anthropic: a median wait of 2.9 s",
 }
 
 // unsetWindows are the goals of windows with nothing configured.
@@ -155,9 +139,6 @@ func unmet() string {
 	var all []string
 	for name, why := range missed {
 		all = append(all, fmt.Sprintf("- %s: %s.", name, why))
-	}
-	for row, why := range slower {
-		all = append(all, fmt.Sprintf("- %s, %s: %s.", row[0], row[1], why))
 	}
 	for _, rows := range []map[[2]string]string{unsetMissed, unsetSlower} {
 		for row, why := range rows {
