@@ -91,10 +91,6 @@ var missed = map[string]string{
 	"openai-gpt5": "0 refusals, but a median wait of 5.9 s: output is charged at the end, and what is expected is held until then. " +
 		"Without it the ledger meets the debt of calls under way",
 	"groq": "as openai-gpt5: a median wait of 2.5 s",
-	"xai":  "several counters answer: the pace of a short burst is kept, with 89 % of the quota used and 10 refusals of 1,000. By the recorded log 78 % of the quota were used, at as many refusals",
-	"mistral": "charged at the end: the pace of a short burst is kept. By the recorded windows, counted from the end of calls, " +
-		"nothing was refused at 86 % of the quota: calls under way are held beside them. Without the headroom 39 calls of 1,000 were refused",
-	"mistral-2025": "as mistral: a window that begins with the first call begins when that ends. By the recorded law 147 calls of 1,000 were refused",
 }
 
 // slower are the rows whose median wait is above its bar, and why. The estimate of the

@@ -45,6 +45,7 @@ type Call struct {
 	number     uint64        // of all attempts of the budget
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
+	later      []reading     // of its header, to be taken in with its settlement
 	sums       predictions   // of the charge rules, when it left
 	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
 	others     int           // attempts under way when it left
@@ -292,7 +293,7 @@ func (c *Call) take(r limit.Reservation) {
 // Leave notes that an attempt leaves at now. It returns the reservation, so that
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
-	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
+	c.sent, c.named, c.wait, c.noRequests, c.busy, c.later = now, false, 0, false, false, nil
 	c.number = c.path.budget.attempts.Add(1)
 	c.open.Sent()
 	c.sums, c.flurry, c.others, c.pace = c.scope.doubt.sending(now, &c.price)
@@ -370,7 +371,9 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	left, changes := c.path.learn(now, attempt{c.number, c.sent}, i, own, m)
 	c.tell(changes)
 	for _, r := range left {
-		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
+		if r.atEnd && !refused {
+			c.later = append(c.later, r)
+		} else if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining, uncharged) {
 			c.watch.Lowered(r.limit.Name, r.remaining)
 		}
 		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
@@ -547,6 +550,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		input, output = p.actual(r, &p.rule)
 	}
 	s.doubt.ended(now, &c.price, usedInput, usedOutput) // before those leave who wait for what comes back
+	c.lowerLater(limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
@@ -560,6 +564,17 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	for _, ch := range changes { // last, as an observer may panic
 		c.watch.LimitChanged(ch.old, ch.new)
 	}
+}
+
+// lowerLater takes in the balances that have the call's own charge in them, which was
+// that much above its price.
+func (c *Call) lowerLater(above limit.Cost) {
+	for _, r := range c.later {
+		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining+part(r.limit.Unit, above), limit.Cost{}) {
+			c.watch.Lowered(r.limit.Name, r.remaining)
+		}
+	}
+	c.later = nil
 }
 
 // settle ends the reservation with the tokens that it really cost. Its request

@@ -112,7 +112,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait time.Duration
 		used := d.used.in(now, d.limit.Rate.Window) + part(d.limit.Unit, cost)
 		old := d.limit
 		lawful := d.doubted(now, m.of(d), true)
-		if late && !first && max(used, p.outside(now, s, d)) < d.ceiling() {
+		if late && !first && max(used, p.outside(now, s, d)) < d.explains() {
 			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))
 			s.note(noteCut+d.limit.Name, d.cut.String())
