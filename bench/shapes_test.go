@@ -97,10 +97,6 @@ var laws = func() []Shape {
 // missed are the laws whose bars are not met yet, and why.
 var missed = map[string]string{
 	"fixed minute, reserve": "bursts come before an edge was seen: their p99 is that of the guard",
-	"xai":                   "several counters answer: the pace of a short burst is kept, with 89 % of the quota used and 10 refusals of 1,000. By the recorded log 78 % of the quota were used, at as many refusals",
-	"mistral": "charged at the end: the pace of a short burst is kept. By the recorded windows, counted from the end of calls, " +
-		"nothing was refused at 86 % of the quota: calls under way are held beside them. Without the headroom 39 calls of 1,000 were refused",
-	"mistral-2025": "as mistral: a window that begins with the first call begins when that ends. By the recorded law 147 calls of 1,000 were refused",
 }
 
 // unsetWindows are the goals of windows with nothing configured.

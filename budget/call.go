@@ -47,6 +47,7 @@ type Call struct {
 	number     uint64        // of all attempts of the budget
 	arrival    limit.Cost    // what the provider charged it on arrival, as far as it was entered
 	marks      *marks        // nil is none
+	later      []reading     // of its header, to be taken in with its settlement
 	sums       predictions   // of the charge rules, when it left
 	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
 	unmade     int64         // output reserved that is charged when it is made, until the end
@@ -297,7 +298,7 @@ func (c *Call) take(r limit.Reservation) {
 // Leave notes that an attempt leaves at now. It returns the reservation, so that
 // its Sent can be called again when the attempt has its connection.
 func (c *Call) Leave(now time.Time) limit.Reservation {
-	c.sent, c.named, c.wait, c.noRequests, c.busy = now, false, 0, false, false
+	c.sent, c.named, c.wait, c.noRequests, c.busy, c.later = now, false, 0, false, false, nil
 	c.number = c.path.budget.attempts.Add(1)
 	c.open.Sent()
 	c.notMade(0)
@@ -379,7 +380,11 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	left, changes := c.path.learn(now, attempt{c.number, c.sent}, i, own, m)
 	c.tell(changes)
 	for _, r := range c.ordered(left, refused) {
-		c.lower(r, uncharged, refused)
+		if r.atEnd && !refused {
+			c.later = append(c.later, r)
+		} else {
+			c.lower(r, uncharged, refused)
+		}
 		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
 			c.question(now, r)
 		}
@@ -599,6 +604,7 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		input, output = p.actual(r, &p.rule)
 	}
 	s.doubt.ended(now, &c.price, made) // before those leave who wait for what comes back
+	c.lowerLater(limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	c.settle(input, output, c.spend.used(r, input, output))
 	s.prices.learn(&c.price, r)
 	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
@@ -612,6 +618,17 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 	for _, ch := range changes { // last, as an observer may panic
 		c.watch.LimitChanged(ch.old, ch.new)
 	}
+}
+
+// lowerLater takes in the balances that have the call's own charge in them, which was
+// that much above its price.
+func (c *Call) lowerLater(above limit.Cost) {
+	for _, r := range c.later {
+		if c.open.LowerIn(r.scope.name, r.limit.Name, r.remaining+part(r.limit.Unit, above), limit.Cost{}) {
+			c.watch.Lowered(r.limit.Name, r.remaining)
+		}
+	}
+	c.later = nil
 }
 
 // settle ends the reservation with the tokens that it really cost. Its request

@@ -74,6 +74,17 @@ func (d *dimension) ceiling() int64 {
 	return n
 }
 
+// explains is the use in a window from which on a refusal is this budget's own doing.
+// Where calls are charged when they end, the use that has left is an eighth off what
+// the provider counts, now and then.
+func (d *dimension) explains() int64 {
+	n := d.ceiling()
+	if d.law.atEnd {
+		n -= n / 8
+	}
+	return n
+}
+
 // most is the largest balance that the provider can hold, as far as is known.
 func (d *dimension) most() int64 {
 	if d.said > 0 {
@@ -106,7 +117,11 @@ func (d *dimension) effective(s shape, now time.Time) limit.Limit {
 	default:
 		l.Largest = n
 	}
-	l.Rate.N = max(1, d.paced(now)*s.headroom/100)
+	headroom := s.headroom
+	if d.law.atEnd && d.belief().Law.Shape.Windowed() {
+		headroom = 100 // its books see the edges
+	}
+	l.Rate.N = max(1, d.paced(now)*headroom/100)
 	if burst == 0 {
 		burst = s.burst(l)
 	}

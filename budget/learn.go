@@ -5,6 +5,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/limit"
+	"github.com/tripmeter/tripmeter/profile"
 )
 
 // A reading is what a header says is left of one dimension.
@@ -14,6 +15,7 @@ type reading struct {
 	unit      limit.Unit
 	remaining int64
 	most      int64 // the largest balance there can be, as far as is known
+	atEnd     bool  // it has the call's own charge, which the ledger learns at the end
 }
 
 // A change is a limit that follows what a header says.
@@ -56,7 +58,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 			d.shown = min(n, d.most())
 		}
 		d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
-		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d)), d.most()}
+		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d)), d.most(), d.law.atEnd && d.law.row.When == profile.WhenAnswered}
 		s.balanced(d, now, sent, q.Remaining.N)
 	}
 	was := d.limit

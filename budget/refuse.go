@@ -118,7 +118,7 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait, named time.D
 		if !late && d.waits.full() {
 			d.heedCrowd(now, named)
 		}
-		if !window && late && !first && !full && max(used, p.outside(now, s, d)) < d.ceiling() {
+		if !window && late && !first && !full && max(used, p.outside(now, s, d)) < d.explains() {
 			s.heed(now) // a cut of another process is the one to be deepened
 			d.cut.deepen(now, d.sustained(now, used))
 			s.agree(d, sent, part(d.limit.Unit, cost))

@@ -290,6 +290,10 @@ func (l *Learner) Room(m *Mark) bool {
 	return used+1+l.o.Round+l.n*min(l.o.Unsure, 10)/100 < l.n
 }
 
+// strikesFor is for how many windows a strike counts. A wrong law is refused again and
+// again; two refusals far apart are chance.
+const strikesFor = 5
+
 // refused strikes the law whose books had room. Calls that left before it was
 // believed, or before the last strike, say nothing of it.
 func (l *Learner) refused(e Evidence) {
@@ -298,6 +302,9 @@ func (l *Learner) refused(e Evidence) {
 	}
 	if e.Mark.at.Before(l.belief.Since) || l.struck.n > 0 && !e.Mark.at.After(l.struck.at) {
 		return
+	}
+	if e.Answered.Sub(l.struck.at) > strikesFor*l.o.Window {
+		l.struck.n = 0
 	}
 	l.struck.n++
 	l.struck.at = e.Answered

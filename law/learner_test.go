@@ -331,6 +331,26 @@ func TestFieldsOfARefusedAnswerTeachNothing(t *testing.T) {
 	}
 }
 
+// Two refusals far apart are chance: a wrong law is refused again and again.
+func TestRefusalsFarApartEndNoLaw(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := New(Options{Known: limit.Law{Shape: limit.ShapeLog}})
+	refuse := func(after time.Duration) (changed bool) {
+		now = now.Add(after)
+		m := l.Charged(now, 100)
+		_, changed = l.Saw(Evidence{Mark: m, Answered: now.Add(time.Second), Refused: true, Room: true})
+		return changed
+	}
+	for range 10 {
+		if refuse(5*time.Minute + 2*time.Second) {
+			t.Fatal("given up after refusals more than five windows apart")
+		}
+	}
+	if !refuse(5 * time.Minute) {
+		t.Fatal("kept after two refusals within five windows")
+	}
+}
+
 func TestALawIsGivenUpAfterTheSecondRefusalOnWhichItsBooksHadRoom(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	l := New(Options{Known: limit.Law{Shape: limit.ShapeBucket}, Why: "recorded traffic"})

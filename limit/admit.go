@@ -288,7 +288,7 @@ func (l *Limiter) take(w *want, k *lane, now int64) Reservation {
 // from being forgotten: the caller uses each once more for it.
 func (l *Limiter) reserve(w *want, now int64) Reservation {
 	if !w.place {
-		return Reservation{seq: l.open.seq} // no handle, but the age is kept
+		return l.unheld(w.cost, w.path, now)
 	}
 	e := l.open.put(l, w.cost)
 	if len(w.path) > 0 || w.class != Interactive || w.likely != w.cost || w.spend != (Spend{}) {
@@ -311,6 +311,19 @@ func (l *Limiter) reserve(w *want, now int64) Reservation {
 		}
 	}
 	return Reservation{by: e, seq: e.seq}
+}
+
+// unheld is the reservation of a cost that has no end. It has no handle, but its age is
+// kept. Where calls count from their ends, it has ended now.
+func (l *Limiter) unheld(cost Cost, path []*scope, now int64) Reservation {
+	if l.counts {
+		e := entry{l: l, seq: l.open.seq, taken: now, cost: cost}
+		l.root.counted(l, &e, cost)
+		for _, s := range path {
+			s.counted(l, &e, cost)
+		}
+	}
+	return Reservation{seq: l.open.seq}
 }
 
 // admit takes what w wants in all scopes of its path while nobody waits, if it may go
@@ -371,6 +384,9 @@ func (l *Limiter) debit(s *scope, c Cost, now int64) {
 		l.remember(s, now)
 	}
 	s.busy.debits = s.busy.debits.plus(c)
+	if l.counts {
+		s.begins(now, c)
+	}
 }
 
 // meet makes sure that w, the head of k or a newcomer, has a flow in each line that it

@@ -67,7 +67,7 @@ func (b *bound) obey(old *Limit, epoch int64) {
 				law.Edge = 1
 			}
 		}
-		b.follow(law) // cannot fail: checked with the limit
+		b.follow(law, b.unit == Tokens) // cannot fail: checked with the limit
 	}
 	switch g := b.cfg.Guard; {
 	case g == old.Guard:
@@ -86,6 +86,20 @@ func (b *bound) obey(old *Limit, epoch int64) {
 	}
 	if b.hold(before) && b.rare != nil {
 		b.rare.took = wide{} // what is taken now does not come back with the end of a pause
+	}
+}
+
+// beginAs gives b, which is new, the use that is counted in the window of like, if both
+// are the same limit. Calls of the scope of b are some of those of like, so b holds no
+// more than it may. Drained instead, a window was empty for all of its length.
+func (b *bound) beginAs(like *bound) {
+	x, of := b.more, like.more
+	if x == nil || of == nil || x.window == nil || of.window == nil || b.cfg.Law != like.cfg.Law || b.cfg.Rate != like.cfg.Rate {
+		return
+	}
+	x.window = of.window.copy()
+	if x.ends != nil {
+		x.ends = of.ends.copy()
 	}
 }
 

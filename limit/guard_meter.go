@@ -9,7 +9,8 @@ import "time"
 //
 //	nothing more     the bucket decides
 //	guard            the guard must have room too
-//	window           the window decides; the bucket is charged along with it
+//	window           the window decides, and its end books if it has them; the bucket is
+//	                 charged along with it
 //	both             the bucket and the guard; and the window, unless a reading shows
 //	                 for sure that there is room, or its law is a guess (ShapeSliding)
 //	                 and none was heard yet
@@ -31,8 +32,9 @@ type meterMore struct {
 	guard   Guard
 	guarded bool
 	window  *Window
-	joint   int64 // until then the bucket is asked beside a window that decides
-	leaves  int64 // if set, the window is the law no more, and is asked until then
+	ends    *endBooks // beside a window whose law is AtEnd, else nil
+	joint   int64     // until then the bucket is asked beside a window that decides
+	leaves  int64     // if set, the window is the law no more, and is asked until then
 	before  meterBefore
 }
 
@@ -63,6 +65,11 @@ func (x *meterMore) unheard() bool { return !x.guard.heard && x.window.law.Shape
 // shows for sure that there is room, or nothing was heard yet.
 func (x *meterMore) trusts(cost int64) bool {
 	return x.guarded && (x.unheard() || x.guard.Covers(cost))
+}
+
+// admits reports whether the window and the end books have room for cost at now.
+func (x *meterMore) admits(now, cost int64) bool {
+	return x.window.admits(cost) && (x.ends == nil || x.ends.admits(now, cost))
 }
 
 // meterBefore is what the last take found, so that it can be undone exactly.
@@ -97,17 +104,18 @@ func (m *meter) takeMore(now, cost int64) bool {
 		case cost > m.max:
 			return false
 		case x.guarded:
-			if !x.trusts(cost) && !w.admits(cost) || !m.Bucket.take(now, cost) {
+			if !x.trusts(cost) && !x.admits(now, cost) || !m.Bucket.take(now, cost) {
 				return false
 			}
-			w.charge(w.at, cost)
-		case now < x.joint && m.Bucket.short(now, cost):
+		case now < x.joint && m.Bucket.short(now, cost), !x.admits(now, cost):
 			return false
-		case w.take(now, cost):
+		default:
 			m.Bucket.advance(now)
 			m.Bucket.charge(cost)
-		default:
-			return false
+		}
+		w.charge(w.at, cost)
+		if x.ends != nil {
+			x.ends.open += cost
 		}
 	} else if !m.Bucket.take(now, cost) {
 		return false
@@ -135,6 +143,9 @@ func (m *meter) untake(cost int64) {
 		if w.log != nil {
 			w.log.undo(w.at, cost, x.before.latest)
 		}
+		if x.ends != nil {
+			x.ends.open -= cost
+		}
 	}
 }
 
@@ -151,9 +162,9 @@ func (m *meter) admits(now, cost int64) bool {
 		return covers()
 	}
 	if x.guarded {
-		return covers() && (x.trusts(cost) || w.admits(cost))
+		return covers() && (x.trusts(cost) || x.admits(now, cost))
 	}
-	return cost <= m.max && w.admits(cost) && (now >= x.joint || !m.Bucket.lacks(cost))
+	return cost <= m.max && x.admits(now, cost) && (now >= x.joint || !m.Bucket.lacks(cost))
 }
 
 // waitFrom is [Bucket.waitFrom]: the longest wait of all that decides.
@@ -165,14 +176,14 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	w := x.at(start)
 	if w != nil && !x.guarded && x.leaves == 0 {
 		if start >= x.joint {
-			return w.waitFrom(start, ahead, cost)
+			return x.waitFrom(start, ahead, cost)
 		}
 		wait := min(m.Bucket.waitFrom(start, ahead, cost), x.joint-start)
-		return later(wait, w.waitFrom(later(start, wait), ahead, cost))
+		return later(wait, x.waitFrom(later(start, wait), ahead, cost))
 	}
 	wait := m.Bucket.waitFrom(start, ahead, cost)
 	if w != nil && !x.trusts(ahead+cost) {
-		more := w.waitFrom(start, ahead, cost)
+		more := x.waitFrom(start, ahead, cost)
 		if x.leaves > 0 {
 			more = min(more, x.leaves-start)
 		}
@@ -180,6 +191,15 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 	}
 	if x.guarded {
 		wait = max(wait, x.guard.waitFrom(start, ahead, cost))
+	}
+	return wait
+}
+
+// waitFrom is the longer wait of the window and the end books.
+func (x *meterMore) waitFrom(start, ahead, cost int64) int64 {
+	wait := x.window.waitFrom(start, ahead, cost)
+	if x.ends != nil {
+		wait = max(wait, x.ends.waitFrom(start, ahead, cost))
 	}
 	return wait
 }
@@ -234,7 +254,14 @@ func (m *meter) there() wide {
 	if x == nil || x.at(m.at) == nil || !x.asks() {
 		return m.level
 	}
-	level := x.window.levelAt(max(m.at, x.window.at))
+	at := max(m.at, x.window.at)
+	if x.ends != nil {
+		at = x.ends.at(at)
+	}
+	level := x.window.levelAt(at)
+	if x.ends != nil {
+		level = level.min(x.ends.levelAt(at))
+	}
 	if x.guarded || m.at < x.joint { // which of them decides is open
 		level = level.min(m.level)
 	}
@@ -301,21 +328,39 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 		}
 		g.Shown(time.Duration(sent), max(units, sure), sure)
 	}
-	if x.window != nil && !x.guarded {
+	switch {
+	case x.window == nil || x.guarded:
+		return false
+	case x.ends != nil:
 		x.window.advance(m.at)
-		return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
+		n := x.ends.lowerSent(m.at, sent, r.remaining)
+		x.window.charge(sent, n)
+		return n > 0
 	}
-	return false
+	x.window.advance(m.at)
+	return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
 }
 
 // drain lets keep be there at d from now, and nothing beyond.
 func (m *meter) drain(keep, d int64) bool {
 	fell := m.lower(mul(uint64(keep), m.w).sub(mul(m.n, uint64(d))))
 	if x := m.more; x != nil && x.window != nil {
-		x.window.advance(m.at)
-		return x.window.drain(keep, d)
+		return x.drain(m, keep, d)
 	}
 	return fell
+}
+
+// drain drains the window that decides. Beside end books it is the bucket that is
+// asked too after d, for a sixth of a window: what the other side knows of calls that
+// have ended is on its way, and would be charged twice.
+func (x *meterMore) drain(m *meter, keep, d int64) (fell bool) {
+	x.window.advance(m.at)
+	if x.ends == nil {
+		return x.window.drain(keep, d)
+	}
+	before := m.there()
+	x.joint = max(x.joint, later(m.at, later(d, int64(m.w/6))))
+	return m.there().less(before)
 }
 
 // refusedMore takes in a refusal at now: the guard is as at the start. Without one
@@ -327,8 +372,7 @@ func (m *meter) refusedMore(now, keep, d int64) (fell bool) {
 	if x.guarded {
 		x.guard.Refused(time.Duration(now))
 	} else if x.window != nil {
-		x.window.advance(now)
-		fell = x.window.drain(keep, d)
+		fell = x.drain(m, keep, d)
 	}
 	return fell
 }
@@ -374,6 +418,9 @@ func (m *meter) set(r Rate, burst, largest int64) {
 		x.window.advance(m.at)
 		x.window.set(r)
 	}
+	if x.ends != nil {
+		x.ends.each(m.at, func(w *Window) { w.set(r) })
+	}
 }
 
 // follow makes the meter one of that law, at the last instant. The first window
@@ -381,7 +428,7 @@ func (m *meter) set(r Rate, burst, largest int64) {
 // was used by the books so far. Under a bucket, or an unknown law, the bucket
 // decides, which was charged all along. Only the first window's rate and law can
 // be wrong: a [*ConfigError], which changes nothing.
-func (m *meter) follow(l Law) error {
+func (m *meter) follow(l Law, halves bool) error {
 	r := Rate{int64(m.n), time.Duration(m.w)}
 	if !l.Shape.Windowed() {
 		m.leave()
@@ -393,17 +440,28 @@ func (m *meter) follow(l Law) error {
 	if m.more == nil {
 		m.more = &meterMore{}
 	}
-	m.more.forget(m.at)
-	m.more.leaves = 0
-	if w := m.more.window; w != nil {
-		w.advance(m.at)
-		m.more.window = w.become(l)
-		return nil
+	x, credit, starts := m.more, m.credit(), l
+	x.forget(m.at)
+	x.leaves = 0
+	if l.AtEnd {
+		starts.Spare = 0
 	}
-	w := &Window{law: l, keeps: true}
-	w.start(r, m.at)
-	w.charge(m.at, r.N-min(m.Bucket.Credit(), r.N))
-	m.more.window = w
+	if w := x.window; w != nil {
+		w.advance(m.at)
+		x.window = w.become(starts)
+	} else {
+		x.window = &Window{law: starts, keeps: true}
+		x.window.start(r, m.at)
+		x.window.charge(m.at, r.N-min(m.Bucket.Credit(), r.N))
+	}
+	switch {
+	case !l.AtEnd:
+		x.ends = nil
+	case x.ends == nil:
+		x.ends = newEndBooks(r, l, halves, m.at, credit)
+	default:
+		x.ends.become(m.at, l)
+	}
 	return nil
 }
 
@@ -415,6 +473,7 @@ func (m *meter) leave() {
 	if x == nil || x.window == nil || x.leaves > 0 {
 		return
 	}
+	x.ends = nil
 	if !x.window.levelAt(max(m.at, x.window.at)).less(m.level) {
 		x.window = nil
 		return

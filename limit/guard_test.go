@@ -205,7 +205,7 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 				m.protect(1 + upTo(s, burst))
 				m.more.guard.heard = upTo(s, 2) == 0 // else the window is charged and not asked
 			}
-			if err := m.follow(Law{Shape: ShapeFixed + Shape(upTo(s, 4)), FirstCall: upTo(s, 2) == 0}); err != nil {
+			if err := m.follow(Law{Shape: ShapeFixed + Shape(upTo(s, 4)), FirstCall: upTo(s, 2) == 0}, false); err != nil {
 				t.Fatal(err)
 			}
 			if c := m.credit(); c != burst {
@@ -274,7 +274,7 @@ func TestAMeterDecidesAsItsPartsDo(t *testing.T) {
 			used = m.more.window.log.used(at)
 		}
 		for _, next := range []Law{{Shape: ShapeLog}, {Shape: ShapeFixed}, {Shape: ShapeLog}, {Shape: ShapeBucket}} {
-			if err := m.follow(next); err != nil {
+			if err := m.follow(next, false); err != nil {
 				t.Fatal(err)
 			}
 			if m.level != level {
@@ -330,7 +330,7 @@ func BenchmarkMeter(b *testing.B) {
 	run("guarded", func(now int64) bool { return guarded.take(now, 1) })
 	for _, shape := range []Shape{ShapeFixed, ShapeLog, ShapeTwoWindows, ShapeSliding} {
 		m := meter{Bucket: newBucket(r, MaxUnits, MaxUnits, 0)}
-		if err := m.follow(Law{Shape: shape}); err != nil {
+		if err := m.follow(Law{Shape: shape}, false); err != nil {
 			b.Fatal(err)
 		}
 		run(shape.String(), func(now int64) bool { return m.take(now, 1) })

@@ -94,6 +94,7 @@ type Limiter struct {
 	shares   int
 	allowed  [8]*Allowances // some in use, to be used again
 	allows   int
+	counts   bool     // a limit had a law with AtEnd
 	path     []*scope // of the call that is being decided, or of the last one; all of them are there
 }
 
@@ -403,7 +404,7 @@ func (l *Limiter) admitRoot(cost Cost, place bool, now int64) (r Reservation, ok
 	}
 	l.debit(s, cost, now)
 	if !place {
-		return Reservation{seq: l.open.seq}, true // no handle, but the age is kept
+		return l.unheld(cost, nil, now), true
 	}
 	s.busy.open++
 	e := l.open.put(l, cost)

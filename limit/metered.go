@@ -10,6 +10,9 @@ type Meters struct {
 	// of the one decision. Such a ledger's [Holder] is a [SpendHolder].
 	Allowances bool
 
+	// Ends says that [Law.AtEnd] is kept.
+	Ends bool
+
 	// Prices says that [Ask.Pricer] is asked for calls that waited.
 	Prices bool
 }
@@ -30,5 +33,5 @@ func MetersOf(l Ledger) Meters {
 
 // Meters says that a Limiter has all of them.
 func (l *Limiter) Meters() Meters {
-	return Meters{Windows: true, Guards: true, Allowances: true, Prices: true}
+	return Meters{Windows: true, Guards: true, Allowances: true, Ends: true, Prices: true}
 }

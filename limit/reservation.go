@@ -127,6 +127,9 @@ func (e *entry) end(seq uint64, how ending, actual Cost, spent *Spend) bool {
 			}
 		}
 	}
+	if l.counts {
+		l.counted(e, how, actual)
+	}
 	if e.spend != (Spend{}) {
 		l.respend(e, how, spent)
 	}

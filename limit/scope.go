@@ -195,6 +195,7 @@ func (l *Limiter) share(lim Limit) *Limit {
 			return old
 		}
 	}
+	l.counts = l.counts || lim.Law.AtEnd
 	l.shared[l.shares%len(l.shared)] = &lim
 	l.shares++
 	return &lim
@@ -386,7 +387,8 @@ func (l *Limiter) EnforceScopeLimit(scope string, lim Limit) error {
 
 // CopyScopeLimit is [Limiter.EnforceScopeLimit] for a limit like the one of its name in
 // the scope from. If it is new, open reservations give back to it what they give back
-// to that one. It begins full, so drain it: nothing that is open was charged to it.
+// to that one. A window begins with the use of that one. A bucket begins full, so drain
+// it: nothing that is open was charged to it.
 // Without that limit in from it is EnforceScopeLimit.
 func (l *Limiter) CopyScopeLimit(from, scope string, lim Limit) error {
 	return l.setLimit(scope, lim, false, &from)
@@ -456,6 +458,7 @@ func (l *Limiter) addLimit(s *scope, lim Limit, from *string, now int64) *bound 
 		if o := l.lookup(*from); o != nil {
 			if like := o.find(lim.Name); like != nil && like.unit == lim.Unit {
 				fresh.born = like.born
+				fresh.beginAs(like)
 			}
 		}
 	}

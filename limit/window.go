@@ -84,6 +84,14 @@ type Law struct {
 	// limit: two clocks and two ways of counting differ a little. A bucket does not
 	// read it.
 	Spare int64
+
+	// AtEnd: the other side charges a call, or its output, when it ends. Then the limit
+	// has two further books. One counts each call from the end of its reservation, at the
+	// actual cost. The other, of a limit on Tokens, counts input from the start and output
+	// from the end. A cost needs room in all books. Only the further ones leave Spare
+	// unused, for calls that end while another is on its way. A [Window] alone, a bucket,
+	// and a ledger without [Meters].Ends do not read it.
+	AtEnd bool
 }
 
 // From is l with its Edge counted from now instead of from 1970.
@@ -362,10 +370,15 @@ func (w *Window) others(at int64, grains wide) bool {
 // explains shows no use by others: entered in the other, it would stay there for
 // a window.
 func (w *Window) lowerSent(sent, remaining, charged, returned int64) bool {
+	missing, known := w.missing(sent, remaining, charged, returned)
+	return known && w.others(min(sent, w.at), missing)
+}
+
+// missing is what others used by sent, in grains; not above zero is nothing. It is
+// false where the use of that time is forgotten.
+func (w *Window) missing(sent, remaining, charged, returned int64) (missing wide, known bool) {
 	sent = min(sent, w.at)
 	left := mulSigned(w.n-remaining+charged-returned, w.w)
-	var missing wide
-	known := false
 	if w.paned() {
 		if then, ok := w.panes.usedSince(sent, w); ok {
 			missing, known = left.sub(then), true
@@ -377,7 +390,7 @@ func (w *Window) lowerSent(sent, remaining, charged, returned int64) bool {
 			missing, known = m, true
 		}
 	}
-	return known && w.others(sent, missing)
+	return missing, known
 }
 
 func (w *Window) drain(keep, d int64) bool {
@@ -431,6 +444,16 @@ func (w *Window) become(l Law) *Window {
 		next.charge(next.at, more)
 	}
 	return next
+}
+
+// copy is a window with the same use.
+func (w *Window) copy() *Window {
+	c := *w
+	if w.log != nil {
+		log := *w.log
+		c.log = &log
+	}
+	return &c
 }
 
 // waitFrom is [Bucket.waitFrom] for a window: the nanoseconds after start until
