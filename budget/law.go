@@ -252,20 +252,26 @@ func (d *dimension) obey(l *limit.Limit) {
 			l.Guard = careful
 		}
 	default:
-		at := b.At(epoch)
-		if at.Shape == limit.ShapeUnknown {
-			at, l.Guard = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, careful
-		}
-		l.Law, l.Burst = timed(at, d.law.precise), whole
-		if s := l.Law.Shape; s.Windowed() && (s != limit.ShapeLog || b.Learned && l.Rate.N == d.ceiling()) {
-			// A log that was recorded has its debits recorded too: a spare there cost
-			// 1 % of the quota and spared nothing. One that is learned was refused 0.9
-			// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
-			l.Law.Spare = l.Rate.N / oneIn
-		}
-		if d.law.atEnd {
-			l.Law.AtEnd, l.Law.Spare = true, l.Rate.N/oneOnTheWay
-		}
+		d.windows(l, b, careful)
+	}
+}
+
+// windows makes l the window that is believed, or all that may be one behind a guard of
+// careful units.
+func (d *dimension) windows(l *limit.Limit, b law.Belief, careful int64) {
+	at := b.At(epoch)
+	if at.Shape == limit.ShapeUnknown {
+		at, l.Guard = limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, careful
+	}
+	l.Law, l.Burst = timed(at, d.law.precise), l.Rate.N
+	if s := l.Law.Shape; s.Windowed() && (s != limit.ShapeLog || b.Learned && l.Rate.N == d.ceiling()) {
+		// A log that was recorded has its debits recorded too: a spare there cost
+		// 1 % of the quota and spared nothing. One that is learned was refused 0.9
+		// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
+		l.Law.Spare = l.Rate.N / oneIn
+	}
+	if d.law.atEnd {
+		l.Law.AtEnd, l.Law.Spare = true, l.Rate.N/oneOnTheWay
 	}
 }
 
