@@ -379,13 +379,15 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 	}
 	left, changes := c.path.learn(now, attempt{c.number, c.sent}, i, own, m)
 	c.tell(changes)
+	asked := refused // of the limits that one answer names one is asked: the others are copies of it
 	for _, r := range c.ordered(left, refused) {
 		if r.atEnd && !refused {
 			c.later = append(c.later, r)
 		} else {
 			c.lower(r, uncharged, refused)
 		}
-		if !refused && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
+		if !asked && r.unit == s.shape.tokens && r.limit.Rate.Window == time.Minute {
+			asked = true
 			c.question(now, r)
 		}
 	}

@@ -61,7 +61,7 @@ const (
 )
 
 const (
-	every = 4 // pairs to a verdict, for which some hundred numbers are sorted
+	every = 2 // pairs to a verdict, for which some hundred numbers are sorted
 	swap  = 2 // attempts: one ends, and one leaves that waited for what it gives back
 	crowd = 8 // attempts that leave or end together
 
@@ -258,7 +258,10 @@ func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool)
 }
 
 // less is the next rule that charges less than the current one, if balances that are
-// apart show that the current one charges too much. Three of four pairs must show it.
+// apart show that the current one charges too much. Three of four pairs must show it, and
+// no rule that reserves may be near on half of them under either refill: of a window in
+// bursts, the wrong refill made three of four pairs speak against a rule that foretold most
+// of them to ten tokens.
 func (d *doubt) less(current estimate.Charge) estimate.Charge {
 	if current == estimate.ChargeActual {
 		m, want, ok := d.book(asSent).last(pairs, 4)
@@ -271,7 +274,8 @@ func (d *doubt) less(current estimate.Charge) estimate.Charge {
 	}
 	for _, i := range [...]int{asSent, asAnswered} {
 		m, want, ok := d.book(i).last(few, 4)
-		reserved := min(m[estimate.ChargeSettle], m[estimate.ChargeEstimate])
+		near := d.book(i).nearest(few)
+		reserved := min(near[estimate.ChargeSettle], near[estimate.ChargeEstimate])
 		free := min(m[estimate.ChargeActual], m[estimate.ChargePrompt])
 		if ok && free*4 < reserved && free <= want[estimate.ChargeActual]/6 {
 			return estimate.ChargeActual

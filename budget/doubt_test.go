@@ -191,3 +191,31 @@ func ended(d *doubt, now time.Time, p *Price, r *usage.Result) {
 	input, output := p.actual(r, &p.rule)
 	d.ended(now, p, p.used(r, limit.Cost{Input: input, Output: output}))
 }
+
+// On a window in bursts the wrong refill makes a rule without a reserve fit three of four
+// pairs, while the one in force foretells most of them to some tokens. It stays.
+func TestARuleThatForetellsMostPairsIsKept(t *testing.T) {
+	fill := func(settled int64) *doubt {
+		d := new(doubt)
+		f := d.book(asSent)
+		for i := range few {
+			near := settled
+			if i%4 == 3 {
+				near = 8000
+			}
+			f.errs[0][estimate.ChargeSettle][i], f.errs[1][estimate.ChargeSettle][i] = near, 10_000
+			f.errs[0][estimate.ChargeActual][i], f.errs[1][estimate.ChargeActual][i] = 9000, 3800
+			f.errs[0][estimate.ChargePrompt][i], f.errs[1][estimate.ChargePrompt][i] = 9000, 1300
+			f.errs[0][estimate.ChargeEstimate][i], f.errs[1][estimate.ChargeEstimate][i] = 20_000, 20_000
+			f.want[0][estimate.ChargeActual][i], f.want[1][estimate.ChargeActual][i] = 10_000, 10_000
+		}
+		f.n = [refills]int{few, few}
+		return d
+	}
+	if r, _ := fill(9).best(estimate.ChargeSettle); r != estimate.ChargeSettle {
+		t.Errorf("%v, want settle: it foretold most pairs to 9 tokens", r)
+	}
+	if r, _ := fill(8000).best(estimate.ChargeSettle); r != estimate.ChargeActual {
+		t.Errorf("%v, want actual: settle foretold none", r)
+	}
+}

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -134,6 +135,20 @@ func (f *falls) last(n, part int) (m, want predictions, ok bool) {
 		}
 	}
 	return m, want, ok
+}
+
+// nearest is how far each rule is off on half of the last n pairs, under the refill that
+// fits that rule better. It asks for n pairs.
+func (f *falls) nearest(n int) (m predictions) {
+	for r := range m {
+		m[r] = math.MaxInt64
+		for kind := range refills {
+			if f.n[kind] >= n {
+				m[r] = min(m[r], f.exceeded(&f.errs[kind][r], kind, n, 2))
+			}
+		}
+	}
+	return m
 }
 
 // exceeded is the value of a ring that one in part of the last n exceeds.
