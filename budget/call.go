@@ -412,7 +412,7 @@ func (c *Call) lower(r reading, uncharged limit.Cost, refused bool) {
 	}
 }
 
-// slack is how much of the margin of a limit need not be held back from what it has left.
+// slack is the part of a limit's margin that need not be held back from its balance.
 // Output that calls under way have reserved, and that is charged when it is made, is held
 // back already: both together were 2.2 to 2.5 s of the rate at Groq, and one is enough.
 func (c *Call) slack(r *reading, refused bool) int64 {

@@ -192,8 +192,8 @@ func ended(d *doubt, now time.Time, p *Price, r *usage.Result) {
 	d.ended(now, p, p.used(r, limit.Cost{Input: input, Output: output}))
 }
 
-// On a window in bursts the wrong refill makes a rule without a reserve fit three of four
-// pairs, while the one in force foretells most of them to some tokens. It stays.
+// On a window in bursts a rule without a reserve fits three of four pairs under the wrong
+// refill. The rule in force foretells most of them to some tokens, and stays.
 func TestARuleThatForetellsMostPairsIsKept(t *testing.T) {
 	fill := func(settled int64) *doubt {
 		d := new(doubt)

@@ -76,8 +76,8 @@ func TestAnotherLawRaisesNoCredit(t *testing.T) {
 }
 
 // A window that was a guess, and turns out to be none, costs nothing after a sixth of a
-// window: credit is that of a bucket all along. Until then it does not rise by the change,
-// and a call that waits goes at the instant at which the window is asked no more.
+// window: credit is that of a bucket all along. Until then it does not rise by the change.
+// A call that waits goes at the instant at which the window is asked no more.
 func TestAGuessThatEndsCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := limit.Limit{Name: "tpm", Unit: limit.Tokens, Rate: limit.PerMinute(60_000), Burst: 60_000, Law: limit.Law{Shape: limit.ShapeSliding, FirstCall: true}, Guard: 1}

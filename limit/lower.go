@@ -159,8 +159,8 @@ func (e *entry) marked(name string) (*scope, sums) {
 
 // isLate reports whether the reading of b that e brought now is a balance of now, and
 // not of the mark. sent reports whether it is taken for one of the mark. While answers
-// speak for neither, a guard and a window do so, and the credit of a bucket falls to the
-// higher of the two bounds. Lowered to that of the mark, the ledger paid twice for all
+// speak for neither, a guard and a window do so. The credit of a bucket falls to the
+// higher of the two bounds then. Lowered to that of the mark, the ledger paid twice for all
 // that left since. An unconfigured Anthropic lost 20 s of its limit so in the first 15 s.
 func (e *entry) isLate(s *scope, b *bound, then sums, remaining int64) (late, sent bool) {
 	if b.cfg.ReadAt == ReadAtSending {
