@@ -301,6 +301,9 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sent, c.named, c.wait, c.noRequests, c.busy, c.later = now, false, 0, false, false, nil
 	c.number = c.path.budget.attempts.Add(1)
 	c.open.Sent()
+	if c.price.prompt && c.scope.prices.unsure() {
+		c.open.Unsure()
+	}
 	c.notMade(0)
 	if c.price.rule.Charge == estimate.ChargeActual && !c.path.Profile().RemainingAfter {
 		c.notMade(c.cost.Output)

@@ -1,6 +1,8 @@
 package budget
 
 import (
+	"sync/atomic"
+
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/usage"
@@ -12,6 +14,7 @@ import (
 type Prices struct {
 	prompts estimate.Calibrator
 	answers estimate.Output
+	heard   atomic.Int64 // usages of prompts
 }
 
 // A Price is what a call is charged on arrival, in tokens. The zero Price is that
@@ -176,12 +179,20 @@ func known(c usage.Count) int64 {
 	return c.N
 }
 
+// sureAfter is how many usages must be heard before estimates of prompts are as good as
+// they get: the first correction comes after three, and it takes a few steps.
+const sureAfter = 6
+
+// unsure reports whether too few usages were heard to know how far estimates are off.
+func (p *Prices) unsure() bool { return p.heard.Load() < sureAfter }
+
 // learn takes in the usage of an answer.
 func (p *Prices) learn(c *Price, r *usage.Result) {
 	if !r.Found || c.learns.Model == "" {
 		return
 	}
 	if r.Input.OK {
+		p.heard.Add(1)
 		p.prompts.Observe(c.learns, r.Input.N)
 	}
 	if r.Output.OK && r.Complete {

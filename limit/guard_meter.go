@@ -295,6 +295,7 @@ type reading struct {
 	remaining int64
 	margin    int64 // of it, held back from bucket and guard
 	charged   int64 // since, without what left too soon after it to be later for sure
+	unsure    int64 // of it, held back from a guard alone
 	near      int64 // what left so soon before or after it, without its own charge
 	returned  int64 // since
 }
@@ -315,6 +316,7 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	x := m.more
 	left := r.remaining - r.margin - r.charged + r.returned
 	if g := &x.guard; x.guarded {
+		left -= r.unsure
 		// left does not subtract r.near, which may be in the reading already. So it
 		// is too high by all that went at the same time and is not in the reading.
 		// It may lower the units shown, and only sure may raise them. Otherwise a

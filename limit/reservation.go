@@ -182,7 +182,7 @@ func (l *Limiter) clean(e *entry) {
 		l.done(e.path[i].s)
 	}
 	clear(e.path)
-	e.more, e.class, e.tenant, e.spare, e.spend, e.mark.set, e.path = false, Interactive, nil, Cost{}, Spend{}, false, e.path[:0]
+	e.more, e.class, e.tenant, e.spare, e.spend, e.mark.set, e.mark.unsure, e.path = false, Interactive, nil, Cost{}, Spend{}, false, false, e.path[:0]
 }
 
 // Settle ends the reservation with the tokens that it really cost. Less than
