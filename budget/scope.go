@@ -318,7 +318,14 @@ func (s *Scope) mirror(now time.Time, from *Scope, d dimension) (copied bool) {
 		return false
 	}
 	d.copied = true
+	of := d.law.learner
 	s.add(&d)
+	if of != nil && d.law.learner != nil {
+		// Books that began with the refusal would count twice what was used before it.
+		from.mu.Lock()
+		d.law.learner = of.Copy()
+		from.mu.Unlock()
+	}
 	s.publish()
 	if l, ok := s.ledger.(interface {
 		CopyScopeLimit(from, scope string, l limit.Limit) error

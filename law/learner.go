@@ -179,6 +179,18 @@ func New(o Options) *Learner {
 	return &Learner{o: o, chosen: none, belief: b}
 }
 
+// Copy returns a learner of the same limit that knows the same, for a limit that is
+// copied. From then on each learns for itself. Marks of l say nothing of the copy.
+func (l *Learner) Copy() *Learner {
+	c := *l
+	for i, w := range l.windows {
+		if w != nil {
+			c.windows[i] = w.Copy()
+		}
+	}
+	return &c
+}
+
 func (l *Learner) start(at time.Time) {
 	if !l.base.IsZero() {
 		return

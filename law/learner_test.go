@@ -579,3 +579,20 @@ func BenchmarkLearner(b *testing.B) {
 		l.Saw(Evidence{Mark: m, Answered: now, Limit: Count{300_000, true}, Remaining: Count{290_000, true}, Reset: Span{2 * time.Second, true}})
 	}
 }
+
+// A copy believes what its original does, and neither moves the other's books.
+func TestCopy(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	l := New(Options{Known: limit.Law{Shape: limit.ShapeLog}})
+	l.Saw(Evidence{Mark: l.Charged(at, 100), Answered: at.Add(time.Second), Limit: Count{1000, true}, Remaining: Count{900, true}})
+	c := l.Copy()
+	if c.Belief() != l.Belief() {
+		t.Errorf("the copy believes %v, the original %v", c.Belief(), l.Belief())
+	}
+	at = at.Add(2 * time.Second)
+	c.Charged(at, 300)
+	l.Charged(at, 50)
+	if got, own := c.Mark(at).used[aLog], l.Mark(at).used[aLog]; got != 400 || own != 150 {
+		t.Errorf("the books of a log have %d of the copy and %d of the original, want 400 and 150", got, own)
+	}
+}

@@ -97,7 +97,7 @@ func (b *bound) beginAs(like *bound) {
 	if x == nil || of == nil || x.window == nil || of.window == nil || b.cfg.Law != like.cfg.Law || b.cfg.Rate != like.cfg.Rate {
 		return
 	}
-	x.window = of.window.copy()
+	x.window = of.window.Copy()
 	if x.ends != nil {
 		x.ends = of.ends.copy()
 	}

@@ -24,16 +24,16 @@ func newEndBooks(r Rate, l Law, halves bool, now, credit int64) *endBooks {
 	e.whole.start(r, now)
 	e.whole.charge(now, max(0, e.whole.n-max(0, credit)))
 	if halves {
-		e.halves = e.whole.copy()
+		e.halves = e.whole.Copy()
 	}
 	return e
 }
 
 func (e *endBooks) copy() *endBooks {
 	c := *e
-	c.whole = e.whole.copy()
+	c.whole = e.whole.Copy()
 	if e.halves != nil {
-		c.halves = e.halves.copy()
+		c.halves = e.halves.Copy()
 	}
 	return &c
 }

@@ -446,8 +446,8 @@ func (w *Window) become(l Law) *Window {
 	return next
 }
 
-// copy is a window with the same use.
-func (w *Window) copy() *Window {
+// Copy returns a window with the same use. From then on each counts for itself.
+func (w *Window) Copy() *Window {
 	c := *w
 	if w.log != nil {
 		log := *w.log
