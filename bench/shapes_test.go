@@ -82,8 +82,8 @@ var laws = func() []Shape {
 		all = append(all, s)
 	}
 	for i := range all {
-		all[i].Missed = missed[all[i].Name]
 		row := [2]string{all[i].Name, all[i].Load.String()}
+		all[i].Missed = missed[row]
 		if unsetMissed[row] != "" {
 			all[i].Unset = Bars{}
 		}
@@ -94,9 +94,11 @@ var laws = func() []Shape {
 	return all
 }()
 
-// missed are the laws whose bars are not met yet, and why.
-var missed = map[string]string{
-	"fixed minute, reserve": "bursts come before an edge was seen: their p99 is that of the guard",
+// missed are the rows whose bars are not met yet, and why.
+var missed = map[[2]string]string{
+	{"fixed minute, reserve", "3x drain"}: "a median wait of 5.2 s, six seeds; the bar is 5 s",
+	{"sliding minute, reserve", "3x drain"}: "97.6 % of ideal, six seeds; the bar is 98.5 %. In half of the runs one call is refused after 10 to 20 s, " +
+		"while the law is not known. That costs 30 s",
 }
 
 // unsetWindows are the goals of windows with nothing configured.
@@ -110,14 +112,14 @@ var unsetWindows = map[string]Bars{
 
 // unsetMissed are the rows that miss their bars where nothing is configured, and why.
 var unsetMissed = map[[2]string]string{
-	{"azure-2025", "3x drain"}: "92.7 % of ideal and 0.8 429s for 1,000 calls, three seeds; the bars are 96.5 % and 2. " +
-		"The charge rule shows after 10 to 20 s. Until the law shows, 90 to 300 s, a log and two weighted windows count together",
-	{"xai", "3x drain"}:          "75 to 79 % of the quota and 4 429s for 1,000 calls: as with the profile, several counters answer",
-	{"mistral", "3x drain"}:      "88 to 90 % of the quota and 1.2 429s for 1,000 calls: tokens are charged at the end, and calls under way are held beside them",
-	{"mistral-2025", "3x drain"}: "79 to 97 % of the quota and 1.3 429s for 1,000 calls, by the run: as mistral",
+	{"azure-2025", "3x drain"}: "95.7 % of ideal and 0.5 429s for 1,000 calls, six seeds; the bars are 96.5 % and 2. " +
+		"Until the law shows, 90 to 300 s, a log and two weighted windows count together",
+	{"xai", "3x drain"}:          "82 % of the quota and 2.8 429s for 1,000 calls: that tokens are charged at the end is not learned, and several counters answer",
+	{"mistral", "3x drain"}:      "88 % of the quota and 1.0 429s for 1,000 calls: that tokens are charged at the end is not learned",
+	{"mistral-2025", "3x drain"}: "79 to 97 % of the quota and 1.1 429s for 1,000 calls, by the run: as mistral",
 }
 
-const firstAnswer = "a p99 of 4 to 7 s: the first crowd waits for the first answer, which comes after 1 to 30 s, behind one call, then two, then four"
+const firstAnswer = "a p99 of 3 to 7 s: the first crowd waits for the first answer, which comes after 1 to 30 s, behind one call, then two, then four"
 
 // unsetSlower are those whose p99 alone is above its bar.
 var unsetSlower = map[[2]string]string{
@@ -133,8 +135,8 @@ var unsetSlower = map[[2]string]string{
 // unmet are the rows by law that do not meet their bars, and why, as a list.
 func unmet() string {
 	var all []string
-	for name, why := range missed {
-		all = append(all, fmt.Sprintf("- %s: %s.", name, why))
+	for row, why := range missed {
+		all = append(all, fmt.Sprintf("- %s, %s: %s.", row[0], row[1], why))
 	}
 	for _, rows := range []map[[2]string]string{unsetMissed, unsetSlower} {
 		for row, why := range rows {
@@ -207,8 +209,8 @@ const few = 500
 
 // missedStarts are the rows of starts whose bars are not met yet, and why.
 var missedStarts = map[[3]string]string{
-	{"bucket of 10 s", "all at once", "nothing set"}:              "94.5 % of twelve seeds: what a full bucket would have earned until the first answer is lost",
-	{"sliding minute, reserve", "four processes", "whole limits"}: "p99 171 to 205 s, by the run of six to twelve seeds",
+	{"bucket of 10 s", "all at once", "nothing set"}:              "94.5 to 95.4 %: what a full bucket would have earned until the first answer is lost",
+	{"sliding minute, reserve", "four processes", "whole limits"}: "p99 149 to 206 s, by the run of four to twelve seeds",
 }
 
 // TestStarts plays starts and holds them to their bars.
