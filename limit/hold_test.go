@@ -36,20 +36,7 @@ func TestAnotherLawRaisesNoCredit(t *testing.T) {
 						next.Guard = 10_000
 					}
 					l := newLimiter(t, limit.Options{Limits: []limit.Limit{lim}})
-					one := func(cost, shown int64) {
-						r, err := l.Reserve(tokens(cost))
-						if err != nil {
-							t.Fatal(err)
-						}
-						<-r.Ready()
-						held, err := r.Take()
-						if err != nil {
-							t.Fatal(err)
-						}
-						held.Sent()
-						held.Lower("tpm", shown, limit.Cost{})
-						held.Settle(tokens(cost))
-					}
+					one := func(cost, shown int64) { answered(t, l, cost, shown) }
 					balance := func() int64 {
 						s := l.Snapshot().Limits[0]
 						return s.Credit - s.Debt
@@ -75,6 +62,24 @@ func TestAnotherLawRaisesNoCredit(t *testing.T) {
 	})
 }
 
+// answered takes cost when its turn comes, and settles it after an answer that shows what
+// is left of "tpm".
+func answered(t *testing.T, l *limit.Limiter, cost, left int64) {
+	t.Helper()
+	r, err := l.Reserve(tokens(cost))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-r.Ready()
+	held, err := r.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Sent()
+	held.Lower("tpm", left, limit.Cost{})
+	held.Settle(tokens(cost))
+}
+
 // A window that was a guess, and turns out to be none, costs nothing after a sixth of a
 // window: credit is that of a bucket all along. Until then it does not rise by the change.
 // A call that waits goes at the instant at which the window is asked no more.
@@ -87,22 +92,8 @@ func TestAGuessThatEndsCostsNothing(t *testing.T) {
 		known := newLimiter(t, limit.Options{Limits: []limit.Limit{bucket}})
 		credit := func(l *limit.Limiter) int64 { return l.Snapshot().Limits[0].Credit }
 		take := func(cost int64) {
-			for _, l := range []*limit.Limiter{guessed, known} {
-				r, err := l.Reserve(tokens(cost))
-				if err != nil {
-					t.Fatal(err)
-				}
-				<-r.Ready()
-				held, err := r.Take()
-				if err != nil {
-					t.Fatal(err)
-				}
-				held.Sent()
-				if l == guessed {
-					held.Lower("tpm", 60_000-cost, limit.Cost{})
-				}
-				held.Settle(tokens(cost))
-			}
+			answered(t, guessed, cost, 60_000-cost)
+			answered(t, known, cost, limit.MaxUnits)
 		}
 		take(40_000)
 		time.Sleep(20 * time.Second)

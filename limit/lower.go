@@ -49,8 +49,8 @@ func (r Reservation) Made() {
 
 func (e *entry) Made(seq uint64) { e.note(seq, true) }
 
-// Unsure notes, after [Reservation.Sent], that costs are estimates of which no settlement
-// has told yet how far they are off. A [Guard] then lets go seven eighths of the tokens
+// Unsure notes, after [Reservation.Sent], that costs are estimates, and that too few
+// settlements have shown how far they are off. A [Guard] then lets go seven eighths of the tokens
 // that the reading of this attempt shows: a crowd that goes at once may cost a seventh
 // more than its estimates. No credit is lost by that, and later readings count in full.
 // It does nothing for requests, which are no estimate, nor in a ledger without guards.
