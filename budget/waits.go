@@ -40,7 +40,8 @@ type waits struct {
 }
 
 const (
-	waitUnit = time.Second // providers round a wait up to it
+	waitUnit   = time.Second // providers round a wait up to it
+	mostRefill = 1000        // windows, for a cost that is out of all proportion
 
 	// A window grows by half a per cent in this time, and by the cube of it.
 	growsSure   = 600 * time.Second // at an edge a refusal costs most of a window
@@ -57,7 +58,7 @@ func (d *dimension) heedWait(now time.Time, cost int64, named time.Duration) boo
 	all := w.sends.in(now, window)
 	opens := now.Add(named)
 	n := w.sends.since(now, opens.Add(-window-waitUnit), window)
-	refill := time.Duration(float64(cost) / float64(max(1, all)) * float64(window))
+	refill := time.Duration(min(float64(cost)/float64(max(1, all)), mostRefill) * float64(window))
 	long := named > 2*(refill+waitUnit)
 	switch {
 	case w.n == 0:

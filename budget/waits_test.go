@@ -157,3 +157,17 @@ func TestNamedWaitsOfACrowd(t *testing.T) {
 		t.Errorf("a wait that leaves next to nothing made it %d", m.waits.n)
 	}
 }
+
+// A call of any cost that is refused at once is no sign of a window: a bucket would name
+// a long wait for it too.
+func TestAHugeCostShowsNoWindow(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, cost := range []int64{1 << 30, limit.MaxUnits} {
+		d := &dimension{limit: limit.Limit{Rate: limit.PerMinute(1)}}
+		d.waits.sends = new(recent)
+		d.waits.sends.addAt(now, now, time.Minute, 1)
+		if d.heedWait(now.Add(time.Second), cost, 50*time.Second) {
+			t.Errorf("cost %d: a window of %d", cost, d.waits.n)
+		}
+	}
+}
