@@ -610,9 +610,9 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		input, output = p.actual(r, &p.rule)
 	}
 	s.doubt.ended(now, &c.price, made) // before those leave who wait for what comes back
+	s.prices.learn(&c.price, r)        // so that they are priced by it
 	c.lowerLater(limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	c.settle(input, output, c.spend.used(r, input, output))
-	s.prices.learn(&c.price, r)
 	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
 	wrong := minus(charged, c.arrival)
 	c.arrival = charged

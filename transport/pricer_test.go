@@ -3,6 +3,7 @@ package transport_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,4 +80,38 @@ func TestPriceAtTheHeadOfTheLine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who leaves the line because an answer ended is priced by that answer too. With one call
+// in flight the fourth goes when the third ends, and three answers teach a price.
+func TestTheNextInLineIsPricedByTheAnswerThatLetItGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wants int64
+		var taken []int64
+		p := profile.Profile{Name: "box", RefusedFree: true}
+		p.Rule = estimate.Rule{Charge: estimate.ChargeSettle}
+		rt := gate(t, transport.Options{
+			TPM: 1_000_000, MaxInFlight: 1, Provider: p,
+			Trace: transport.Trace{
+				Queued:  func(_ *http.Request, c limit.Cost) { wants = c.Input * 3 / 2 },
+				Granted: func(_ *http.Request, c limit.Cost, _ time.Duration) { taken = append(taken, c.Input) },
+			},
+			Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
+				rttest.Drain(r)
+				time.Sleep(time.Second)
+				return response(r, 200, "application/json", fmt.Sprintf(
+					`{"model":"gpt-4o","choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`, wants, wants+1)), nil
+			}),
+		})
+		body := fmt.Sprintf(`{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", 500))
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() { finish(rt.RoundTrip(ask(t, t.Context(), body))) })
+			synctest.Wait()
+		}
+		all.Wait()
+		if first := taken[0]; first == wants || !slices.Equal(taken, []int64{first, first, first, wants, wants, wants}) {
+			t.Errorf("%d were taken; the calls cost %d each", taken, wants)
+		}
+	})
 }
