@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// longestDate is the length of the longest date that is read.
-const longestDate = 64
+// shortestDate and longestDate are the lengths of the shortest and the longest date
+// that are read, without a zone. Some servers write an hour of one digit.
+const (
+	shortestDate = len("2 Jan 2006 5:04:05")
+	longestDate  = 64
+)
 
 // A dateForm is a date without its zone. A day may have one digit, and a
 // fraction may follow the seconds.
@@ -66,11 +70,11 @@ func formsOf(s string) []dateForm {
 // after 59. Zones with another name are refused: PST is an offset to some and a
 // wrong word to others, and a wait would be hours off.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
-	if len(s) < len("2 Jan 2006 15:04:05") || len(s) > longestDate {
+	if len(s) < shortestDate || len(s) > longestDate {
 		return time.Time{}, false
 	}
 	s, east, ok := cutZone(s)
-	if !ok || len(s) < len("2 Jan 2006 15:04:05") {
+	if !ok || len(s) < shortestDate {
 		return time.Time{}, false
 	}
 	leap := time.Duration(0)
