@@ -69,7 +69,8 @@ var units = [...]struct {
 	{time.Minute, []string{"minutes", "minute", "mins", "min", "m", "minuten", "minutos", "minuto", "minuti", "минуту", "минуты", "минут"}},
 	{time.Second, []string{"seconds", "second", "secs", "sec", "s", "sekunden", "sekunde", "secondes", "seconde", "segundos", "segundo", "secondi", "secondo", "секунду", "секунды", "секунд"}},
 	{time.Millisecond, []string{"milliseconds", "millisecond", "ms"}},
-	{time.Microsecond, []string{"microseconds", "microsecond", "us", "µs"}},
+	// A micro sign, or a Greek mu: what a capital one is in lower case.
+	{time.Microsecond, []string{"microseconds", "microsecond", "us", "\u00b5s", "\u03bcs"}},
 	{time.Nanosecond, []string{"nanoseconds", "nanosecond", "ns"}},
 }
 
