@@ -116,6 +116,25 @@ func TestABudgetAloneFollowsNoBalance(t *testing.T) {
 	}
 }
 
+// A small bucket lacks most of its limit at all times. In the first minute a budget is alone
+// that used most of what the bucket held and of what was refilled since.
+func TestABudgetAloneOnASmallBucketFollowsNoBalance(t *testing.T) {
+	start := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	now := start.Add(2 * time.Second) // 10,000 units
+	s := &Scope{}
+	for _, row := range []struct {
+		used    int64
+		follows bool
+	}{{8_000, true}, {14_000, true}, {16_000, false}, {25_000, false}} {
+		d := followed(whole/4, start)
+		d.born, d.shown = start, 15_000
+		d.used.add(start, time.Minute, row.used)
+		if s.balanced(d, now, now, 0); d.follows() != row.follows {
+			t.Errorf("%d of 25,000 used: follows is %v", row.used, d.follows())
+		}
+	}
+}
+
 // A rate follows the balance only where the refusal came at a low one.
 func TestRefusalsAgreeWithTheBalance(t *testing.T) {
 	start := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)

@@ -435,7 +435,8 @@ func (c *Call) question(now time.Time, r reading) {
 	s := c.scope
 	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
-	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, flurry: c.flurry, own: c.price.arrival(), set: true}, r.limit.Rate, current)
+	refill := limit.Rate{N: r.most, Window: r.limit.Rate.Window} // a cut rate is ours, not the provider's
+	seen, doubted, known := s.doubt.saw(now, sample{at: c.sent, remaining: r.remaining, most: r.most, sums: c.sums, flurry: c.flurry, own: c.price.arrival(), set: true}, refill, current)
 	if doubted {
 		s.note(noteCharge, strconv.Itoa(int(seen)+1))
 	}
@@ -443,6 +444,9 @@ func (c *Call) question(now time.Time, r reading) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
 		s.rule(now, true)
+		if slices.Index(byPrice[:], seen) < slices.Index(byPrice[:], current) {
+			s.uncut(now)
+		}
 	} else if known && !doubted && !s.ruled.Load() {
 		s.rule(now, false)
 	}

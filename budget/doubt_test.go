@@ -1,9 +1,11 @@
 package budget
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
@@ -218,4 +220,74 @@ func TestARuleThatForetellsMostPairsIsKept(t *testing.T) {
 	if r, _ := fill(8000).best(estimate.ChargeSettle); r != estimate.ChargeActual {
 		t.Errorf("%v, want actual: settle foretold none", r)
 	}
+}
+
+// follower follows every rule that is doubted.
+type follower struct {
+	silent
+	seen *[]estimate.Charge
+}
+
+func (f follower) Doubted(_, seen estimate.Charge) (follow bool) {
+	*f.seen = append(*f.seen, seen)
+	return true
+}
+
+// A provider refills at its own rate while ours is cut: the rule that it charges by shows
+// all the same. Once a rule that charges more is followed, it explains the refusals that
+// brought the cut, and the cut ends. A cheaper rule explains none.
+func TestARuleIsFoundAtACutRate(t *testing.T) {
+	const input, reserve, output = 300, 900, 100
+	for _, c := range []struct {
+		mine, truth estimate.Charge
+		left        int64 // at the start
+		rate        int64 // in the end
+	}{
+		{estimate.ChargeSettle, estimate.ChargeEstimate, 40_000, 60_000},
+		{estimate.ChargeEstimate, estimate.ChargeSettle, 5_000, 45_000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudget(t, Options{Profile: ruled(c.mine)})
+			path, left := b.Scope(), c.left
+			var seen []estimate.Charge
+			at := time.Now()
+			for i := 0; len(seen) == 0 && i < 2*pairs; i++ {
+				var k Call
+				k.Open(path, follower{seen: &seen}, request(input, reserve), 1)
+				if err := k.Admit(context.Background(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				k.Leave(time.Now())
+				left += limit.PerMinute(60_000).In(time.Since(at)) - input - reserve
+				at = time.Now()
+				k.Hear(time.Now(), shows(left), false)
+				if i == 0 {
+					cutBy(path.inner, whole/4)
+				}
+				time.Sleep(50 * time.Millisecond)
+				answer := &usage.Result{Found: true, Complete: true}
+				answer.Input, answer.Output = usage.Count{N: input, OK: true}, usage.Count{N: output, OK: true}
+				k.Settle(time.Now(), answer)
+				if c.truth == estimate.ChargeSettle {
+					left += reserve - output
+				}
+				time.Sleep(1100 * time.Millisecond)
+			}
+			if !slices.Equal(seen, []estimate.Charge{c.truth}) {
+				t.Errorf("%v charged by %v: seen %v", c.mine, c.truth, seen)
+			}
+			if got := state(t, b, tpm).Rate.N; got != c.rate {
+				t.Errorf("%v charged by %v: the rate is %d, want %d", c.mine, c.truth, got, c.rate)
+			}
+		})
+	}
+}
+
+// cutBy cuts the token limit of s by so many parts, which do not come back soon.
+func cutBy(s *Scope, missing int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.find(limit.Tokens, time.Minute)
+	d.cut = cut{missing: missing, since: time.Now().Add(time.Hour)}
+	s.apply(d, time.Now())
 }

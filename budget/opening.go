@@ -15,8 +15,8 @@ import (
 //
 //   - twofold with each of the first openAnswers answers
 //   - by one with each further answer: twofold in the time of an answer
-//   - twofold after each two seconds in which calls wait, so that slow answers keep
-//     nobody for long
+//   - with time while calls wait, so that slow answers keep nobody for long: by one each
+//     openStep up to openFew while no answer has come, else twofold each openLong
 //
 // The opening ends when a limit is known, or when mostOpen calls may be under way. A
 // program that sends one call at a time never waits for it. A call that must not wait
@@ -25,9 +25,11 @@ import (
 // without limits. Nor has a store: its scope belongs to other processes as well, which
 // may know the limit.
 //
-// With four calls at first, 100 calls at once waited 2.0 s at the median instead of 4.4 s.
-// But 6.7 calls of 1,000 were refused by a bucket of 10 s instead of 4.2, and with steps
-// of a second 12.5.
+// What one call takes in openStep is about what a common limit refills, so a bucket that is
+// full loses little while nobody knows of it. Of a crowd of 200 on a bucket of 10 s, 94 to
+// 96 % of the ideal were reached when the number doubled every two seconds from one call on,
+// and are 99 %, with one refusal of 1,000 calls. With four calls at first more were refused
+// for less: they leave at one instant, which a small limit on requests does not let in.
 //
 // The zero opening has not begun.
 type opening struct {
@@ -40,7 +42,9 @@ type opening struct {
 
 const (
 	openAnswers = 3
-	openStep    = 2 * time.Second
+	openStep    = 400 * time.Millisecond
+	openFew     = 8
+	openLong    = 2 * time.Second
 	mostOpen    = 1 << 10
 )
 
@@ -95,24 +99,33 @@ func (s *Scope) setPlaces(n int) (waited int) {
 	return s.meter().HoldInFlight(s.name, n)
 }
 
-// clock has widen called in two seconds. The caller holds s.mu.
+// wider is how many calls may be under way next, and after what time.
+func (o *opening) wider() (places int, after time.Duration) {
+	if o.places < openFew && o.answers == 0 && !o.sick {
+		return o.places + 1, openStep
+	}
+	return 2 * o.places, openLong
+}
+
+// clock has widen called in its time. The caller holds s.mu.
 func (s *Scope) clock() {
 	s.opening.timed = true
-	if s.opening.timer == nil {
-		s.opening.timer = time.AfterFunc(openStep, s.widen)
+	if _, after := s.opening.wider(); s.opening.timer == nil {
+		s.opening.timer = time.AfterFunc(after, s.widen)
 	} else {
-		s.opening.timer.Reset(openStep)
+		s.opening.timer.Reset(after)
 	}
 }
 
-// widen doubles how many calls may be under way, if some wait.
+// widen lets more calls be under way, if some wait.
 func (s *Scope) widen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opened.Load() {
 		return
 	}
-	if n := s.opening.places; s.setPlaces(2*n) > 0 {
+	n := s.opening.places
+	if more, _ := s.opening.wider(); s.setPlaces(more) > 0 {
 		if !s.opened.Load() {
 			s.clock()
 		}

@@ -329,6 +329,9 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 			units = sure
 		}
 		g.Shown(time.Duration(sent), max(units, sure), sure)
+		if r.unsure > 0 {
+			x.doubts(m.at, sent, left, r.unsure)
+		}
 	}
 	switch {
 	case x.window == nil || x.guarded:
@@ -341,6 +344,16 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	}
 	x.window.advance(m.at)
 	return x.window.lowerSent(sent, r.remaining, r.charged, r.returned)
+}
+
+// doubts takes in that units of a balance are held back by the guard, which had left besides
+// at sent. The pace knows neither: of a small bucket it would let all go. It holds them back
+// of what may have been refilled by now. They go as soon as a later reading shows them.
+func (x *meterMore) doubts(now, sent, left, unsure int64) {
+	p := &x.guard.pace
+	p.advance(now)
+	there := mulSigned(left+unsure, p.w).add(mul(p.n, uint64(max(0, now-sent)))).min(p.cap)
+	p.lower(there.sub(mul(uint64(unsure), p.w)))
 }
 
 // drain lets keep be there at d from now, and nothing beyond.

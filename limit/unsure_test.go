@@ -16,16 +16,19 @@ func TestUnsureReadingLetsSevenEighthsGo(t *testing.T) {
 		name   string
 		unit   limit.Unit
 		unsure bool
+		guard  int64
 		want   int64
 	}{
-		{"tokens", limit.Tokens, true, 70_000},
-		{"tokens, sure", limit.Tokens, false, 80_000},
-		{"requests", limit.Requests, true, 80_000},
+		{"tokens", limit.Tokens, true, 100, 70_000},
+		{"tokens, sure", limit.Tokens, false, 100, 80_000},
+		{"requests", limit.Requests, true, 100, 80_000},
+		{"tokens, a guard as large as the balance", limit.Tokens, true, 90_000, 70_000},
+		{"tokens, sure, a guard as large as the balance", limit.Tokens, false, 90_000, 80_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, err := limit.New(limit.Options{Limits: []limit.Limit{
-					{Name: "l", Unit: c.unit, Rate: limit.Rate{N: 100_000, Window: time.Minute}, Burst: 100_000, Guard: 100},
+					{Name: "l", Unit: c.unit, Rate: limit.Rate{N: 100_000, Window: time.Minute}, Burst: 100_000, Guard: c.guard},
 				}})
 				if err != nil {
 					t.Fatal(err)

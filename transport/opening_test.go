@@ -68,7 +68,7 @@ func upTo(at []time.Duration, d time.Duration) (n int) {
 	return n
 }
 
-// With no limit known one call goes, then 2, 4, 8, by each answer or two seconds.
+// With no limit known one call goes. Each answer doubles the number, and time adds to it.
 func TestTheFirstAnswerComesFirst(t *testing.T) {
 	limits := http.Header{"X-Ratelimit-Limit-Requests": {"6000"}, "X-Ratelimit-Remaining-Requests": {"5000"}, "X-Ratelimit-Reset-Requests": {"10s"}}
 	for _, c := range []struct {
@@ -78,8 +78,8 @@ func TestTheFirstAnswerComesFirst(t *testing.T) {
 		sent  []int // by so many seconds, less a millisecond
 		count int
 	}{
-		{"slow answers: two seconds each", transport.Options{}, &tardy{took: time.Minute}, []int{1, 1, 2, 2, 4, 4, 8, 8, 16}, 40},
-		{"answers without a limit", transport.Options{}, &tardy{took: 500 * time.Millisecond}, []int{3, 27, 40}, 40},
+		{"slow answers: one more each 0.4 s up to 8, then twofold", transport.Options{}, &tardy{took: time.Minute}, []int{3, 5, 8, 8, 16, 16, 32, 32, 40}, 40},
+		{"answers without a limit", transport.Options{}, &tardy{took: 500 * time.Millisecond}, []int{10, 40, 40}, 40},
 		{"a limit ends it", transport.Options{}, &tardy{took: 500 * time.Millisecond, header: limits}, []int{40}, 40},
 		{"a limit is configured", transport.Options{RPM: 60_000}, &tardy{took: time.Minute}, []int{40}, 40},
 		{"the provider has none", transport.Options{Provider: profileNamed(t, "vllm")}, &tardy{took: time.Minute}, []int{40}, 40},
@@ -127,10 +127,11 @@ func TestOneCallAtATimeIsNotHeldUp(t *testing.T) {
 		rt := gate(t, transport.Options{Base: s})
 		go func() { finish(rt.RoundTrip(call(t, "POST", "/v1/chat/completions", "application/json", opens))) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		const before = 300 * time.Millisecond // a second call goes
+		ctx, cancel := context.WithTimeout(t.Context(), before)
 		defer cancel()
 		_, _, err := finish(rt.RoundTrip(call(t, "POST", "/v1/chat/completions", "application/json", opens).WithContext(ctx)))
-		if err == nil || time.Since(s.from) != time.Second || len(s.at) != 1 {
+		if err == nil || time.Since(s.from) != before || len(s.at) != 1 {
 			t.Errorf("%v after %v, %d sent", err, time.Since(s.from), len(s.at))
 		}
 		time.Sleep(2 * time.Minute)
