@@ -18,6 +18,7 @@ func (l *Learner) compare(m Mark, remaining, near int64) {
 		bucket: min(max(l.shown-m.own, remaining), l.last.remaining+refill.In(dt)-spent),
 		tol:    1 + abs(spent)*l.o.Unsure/100 + l.o.Round + near,
 		jitter: refill.In(150 * time.Millisecond),
+		near:   near,
 	}
 	c.crowded = near > c.tol-near+c.jitter
 	l.foretell(&c)
@@ -30,6 +31,7 @@ func (l *Learner) compare(m Mark, remaining, near int64) {
 		}
 	}
 	l.refute(&c)
+	l.matchLevels(&c)
 	l.tellWindowsApart(&c)
 }
 
@@ -44,7 +46,8 @@ type comparison struct {
 	quiet     bool  // no window has given anything back
 	tol       int64 // what may be wrong in any of them
 	jitter    int64 // and in what a bucket refills, for the time on the way
-	crowded   bool  // most of tol is charges that the readings may have or not
+	near      int64 // charges that the readings may have or not
+	crowded   bool  // they are most of tol
 }
 
 // rose reports whether the reading is what a bucket foretells.

@@ -19,6 +19,7 @@ type fit struct {
 	hits, misses int
 	edges        int // edges that passed as foretold
 	proofs       int // answers in a row that show an edge passed, which no other books explain
+	exact        int // readings that were what its books hold, and nothing else foretold
 }
 
 // memory is how many pairs or answers count in full. What is older fades, since
@@ -79,6 +80,9 @@ func (l *Learner) conclude(now time.Time) {
 		if l.believe(now, l.window()) {
 			f := l.pairs[l.chosen]
 			l.belief.Why = fmt.Sprintf("its books foretold %d of %d pairs of answers, and others did not", f.hits, f.hits+f.misses)
+			if f.exact >= exactly {
+				l.belief.Why = fmt.Sprintf("its books held what %d answers named, and others did not", f.exact)
+			}
 		}
 	case still >= window && rise*4 <= still:
 		if l.keeps() {
@@ -94,7 +98,7 @@ func (l *Learner) conclude(now time.Time) {
 // window.
 func (l *Learner) windowed() bool {
 	best := l.best()
-	return best >= 0 && l.votes.byRise*2 <= l.pairs[best].hits
+	return best >= 0 && l.votes.byRise*2 <= max(l.pairs[best].hits, l.pairs[best].exact)
 }
 
 // keeps reports whether the window that is believed stays, although its books foretell
@@ -119,6 +123,12 @@ func (l *Learner) best() int {
 		f := l.pairs[i]
 		sure := i >= weightedFromReset || (f.edges >= 1 || f.proofs >= 4) && f.misses <= f.hits
 		if l.windows[i] != nil && sure && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
+			return i
+		}
+	}
+	for i := range l.pairs {
+		// Within a fixed window a log of the same use holds the same.
+		if l.windows[i] != nil && l.pairs[i].exact >= exactly && l.belief.Law.Shape != limit.ShapeFixed {
 			return i
 		}
 	}

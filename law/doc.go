@@ -22,6 +22,7 @@
 //	it stands still between sends                          a window
 //	it rises in the rhythm of the sends of a window ago    a sliding log
 //	it rises evenly by the use of the last window          two weighted windows
+//	it is what the books hold, three times in a row        the sliding window of those books
 //	an edge passed, and all but own sends since is back    a fixed window
 //
 // That answers name one and the same instant as their reset does not prove a
@@ -38,5 +39,5 @@
 // A field that adds up two counters is no counter. A Learner must not see it.
 //
 // The files follow an answer: learner.go takes it in, and books.go keeps what each window
-// would hold. reset.go and compare.go ask which law explains it; conclude.go believes it.
+// would hold. reset.go, compare.go and level.go ask which law explains it; conclude.go believes it.
 package law

@@ -161,7 +161,9 @@ type Learner struct {
 	votes  votes
 	pairs  [books]fit
 	bucket fit // on the same pairs
-	struck struct {
+
+	matched [books]time.Time // when a reading was counted as exact last
+	struck  struct {
 		n  int
 		at time.Time
 	}

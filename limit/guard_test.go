@@ -187,6 +187,40 @@ func TestAGuardLetsABurstGoAndThenWhatEvidenceShows(t *testing.T) {
 	take(20*time.Second, 600, 0)
 }
 
+// A window behind a guard lets no more go than the newest reading shows, less what is
+// spare, for a sixth of the window. Its credit stays.
+func TestAGuessIsHeldToTheNewestReading(t *testing.T) {
+	m := meter{Bucket: newBucket(PerMinute(6000), 6000, 6000, 0)}
+	m.protect(1000)
+	if err := m.follow(Law{Shape: ShapeSliding, FirstCall: true, Spare: 30}, false); err != nil {
+		t.Fatal(err)
+	}
+	m.lowerSent(0, reading{remaining: 6000})
+	at := int64(time.Second)
+	m.advance(at)
+	if !m.take(at, 5000) {
+		t.Fatal("5000 of 6000 do not go")
+	}
+	at = int64(2 * time.Second)
+	m.advance(at)
+	m.lowerSent(at, reading{remaining: 700})
+	if c := m.more.window.Credit(); c != 970 {
+		t.Errorf("the window has %d, want 970", c)
+	}
+	at = int64(8 * time.Second) // by now the guard's pace has earned 600, and the bucket more
+	m.advance(at)
+	m.more.guard.shown, m.more.guard.sure = 0, 0 // the pace alone lets go
+	if m.take(at, 671) {
+		t.Error("671 went: 700 are left, and 30 are spare")
+	}
+	if wait := m.waitFrom(at, 0, 671); wait != int64(4*time.Second) {
+		t.Errorf("wait %v, want 4s: a sixth of a minute after the reading", time.Duration(wait))
+	}
+	if !m.take(at, 670) {
+		t.Error("670 did not go")
+	}
+}
+
 // A meter in each of its forms against its parts: a cost goes through all that
 // decides or through nothing, a wait is the longest, an undone take leaves no
 // trace.
