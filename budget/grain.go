@@ -21,8 +21,8 @@ func (g *grain) saw(n int64) {
 	}
 }
 
-// hides is how much less than what is shown may be left: half a grain, where balances are
-// rounded to the nearest.
+// hides is by how much a balance that is shown may be too high: half a grain, where
+// balances are rounded to the nearest.
 func (g *grain) hides() int64 {
 	if g.seen < grains {
 		return 0

@@ -66,7 +66,7 @@ func TestOutputUnderWayIsAPartOfTheMargin(t *testing.T) {
 }
 
 // A limit on output alone is charged when answers end. What was reserved when a balance was
-// read comes off it, and is a part of the margin of a second but for what rounding hides.
+// read comes off it. It is a part of the margin too, but for what rounding hides.
 func TestOutputUnderWayComesOffItsOwnBalance(t *testing.T) {
 	for _, c := range []struct {
 		name  string

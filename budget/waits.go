@@ -28,10 +28,10 @@ import (
 //	               for ten minutes
 //
 // The limit grows slowly, as a refusal costs what comes back until the edge. Where others
-// use it, it grows by a fixed part of the most it was, so that all come to equal shares,
-// and faster each minute, as they may have left. Half goes at the edge: at an even pace all
-// the time, what answers under way give back was lost at each edge, and all at once was
-// refused as a crowd. Four processes reached 72 to 75 % of the ideal, and 82 to 87 % now.
+// use it, it grows by a fixed part of the most it was, so that all come to equal shares.
+// It grows faster each minute, as they may have left. Half goes at the edge. At an even
+// pace, what answers under way give back was lost at each edge. All at once was refused as
+// a crowd. Four processes reached 72 to 75 % of the ideal, and 82 to 87 % now.
 // On two weighted windows, taken for a fixed one, four reach 82 % instead of 86. The zero
 // waits have seen nothing.
 type waits struct {
@@ -57,8 +57,8 @@ const (
 	growsUnsure = 40 * time.Second
 	growsLog    = 30 * time.Second // twice that if refusals agree: their waits are short
 
-	// Where others use the window too it grows by that part of the most it was in the
-	// first minute, and twice as fast after each.
+	// Where others use the window too, it grows by that part of the most it was in the
+	// first minute. After each it grows twice as fast.
 	growsUnlike = .15
 	mostUnlike  = 2
 
