@@ -13,6 +13,7 @@ type dimension struct {
 	configured limit.Limit // zero Rate: learned
 	said       int64       // the provider's own limit, 0 unknown
 	shown      int64       // largest remaining plus own debit seen, 0 unknown
+	grain      grain       // of the balances shown
 	asked      int64       // largest cost asked of it
 	copied     bool        // like one of an outer scope: see Path.mirror
 	born       time.Time   // when it was learned: calls from before are not in it

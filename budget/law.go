@@ -285,7 +285,8 @@ func (d *dimension) windows(l *limit.Limit, b law.Belief, careful int64) {
 		// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
 		// Lifted while most readings are what the books hold to the unit, the spare came
 		// and went ten times in six minutes, and no drain ended sooner.
-		l.Law.Spare = l.Rate.N / oneIn
+		// A rounded balance may show as much too much.
+		l.Law.Spare = l.Rate.N/oneIn + d.grain.hides()
 	}
 	if d.law.atEnd {
 		l.Law.AtEnd, l.Law.Spare = true, l.Rate.N/oneOnTheWay

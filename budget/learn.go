@@ -16,6 +16,7 @@ type reading struct {
 	remaining int64
 	most      int64 // the largest balance there can be, as far as is known
 	atEnd     bool  // it has the call's own charge, which the ledger learns at the end
+	hidden    int64 // as much less may be left: the balance is rounded
 }
 
 // A change is a limit that follows what a header says.
@@ -58,7 +59,8 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 			d.shown = min(n, d.most())
 		}
 		d.law.full = d.law.full && q.Remaining.N+d.used.in(now, window) >= d.most()/4*3 // else it holds less, or others use it
-		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d)), d.most(), d.law.atEnd && d.law.row.When == profile.WhenAnswered}
+		d.grain.saw(q.Remaining.N)
+		left = reading{s, d.limit, u, max(q.Remaining.N, s.least(d)), d.most(), d.law.atEnd && d.law.row.When == profile.WhenAnswered, d.grain.hides()}
 		s.balanced(d, now, sent, q.Remaining.N)
 	}
 	was := d.limit

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tripmeter/tripmeter/estimate"
 	"github.com/tripmeter/tripmeter/headers"
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 )
 
@@ -61,6 +62,58 @@ func TestOutputUnderWayIsAPartOfTheMargin(t *testing.T) {
 				t.Errorf("%s: %d are reserved when all is over", c.name, n)
 			}
 		})
+	}
+}
+
+// A limit on output alone is charged when answers end. What was reserved when a balance was
+// read comes off it. It is a part of the margin too, but for what rounding hides.
+func TestOutputUnderWayComesOffItsOwnBalance(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		calls int
+		grain int64
+		want  int64
+	}{
+		{"one call", 1, 1, 4_000},
+		{"four calls", 4, 1, 3_100},
+		{"four calls, rounded", 4, 1000, 2_600},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := ruled(estimate.ChargeActual)
+			p.Rule.ReserveCap = false
+			b := newBudget(t, Options{Limits: []limit.Limit{{Name: "output", Unit: limit.Output, Rate: limit.PerMinute(60_000)}}, Profile: p})
+			var calls []*Call
+			for range c.calls {
+				calls = append(calls, open(t, b, request(100, 475)))
+			}
+			left := func(n int64) *headers.Info {
+				return &headers.Info{Output: headers.Quota{Limit: headers.Count{N: 60_000, OK: true}, Remaining: headers.Count{N: n, OK: true}}}
+			}
+			last := calls[c.calls-1]
+			for i := range int64(grains) {
+				last.Hear(time.Now(), left(60_000-7_000*i-i*(c.grain%1000)), false)
+			}
+			last.Hear(time.Now(), left(5_000), false)
+			if got := balance(state(t, b, "output")); got != c.want {
+				t.Errorf("%s: credit %d, want %d", c.name, got, c.want)
+			}
+		})
+	}
+}
+
+func TestGrainOfBalances(t *testing.T) {
+	var g grain
+	for i := range int64(grains) {
+		if g.hides() != 0 {
+			t.Errorf("%d balances hide %d", i, g.hides())
+		}
+		g.saw(40_000 - 3_000*i)
+	}
+	if g.saw(0); g.hides() != 500 {
+		t.Errorf("thousands hide %d, want 500", g.hides())
+	}
+	if g.saw(12_345); g.hides() != 2 {
+		t.Errorf("fives hide %d, want 2", g.hides())
 	}
 }
 

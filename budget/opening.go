@@ -323,7 +323,7 @@ func (d *dimension) grow(now time.Time) (over bool) {
 	switch {
 	case d.guessed.IsZero():
 	case d.waits.n > 0:
-		if d.said = d.waits.most(now); d.said >= guessRoom*d.waits.n {
+		if d.said = d.waits.most(now); d.said >= guessRoom*d.waits.top {
 			d.guess(d.said, now)
 		}
 	case d.cut.left(now) > 0:

@@ -21,11 +21,18 @@ import (
 //
 //	law            believed                              behind a guard
 //	fixed window   from the first long wait              until a second one names an edge
+//	the same,      while refusals that name the edge     of half the window
+//	with others    show different amounts
 //	log            once a wait names no edge             no
 //	none           after two refusals with much room,    -
 //	               for ten minutes
 //
-// The limit grows slowly, as a refusal costs what comes back until the edge. The zero
+// The limit grows slowly, as a refusal costs what comes back until the edge. Where others
+// use it, it grows by a fixed part of the most it was, so that all come to equal shares.
+// It grows faster each minute, as they may have left. Half goes at the edge. At an even
+// pace, what answers under way give back was lost at each edge. All at once was refused as
+// a crowd. Four processes reached 72 to 75 % of the ideal, and 82 to 87 % now.
+// On two weighted windows, taken for a fixed one, four reach 82 % instead of 86. The zero
 // waits have seen nothing.
 type waits struct {
 	sends  *recent   // what left, less what came back of it; nil: not kept
@@ -34,6 +41,8 @@ type waits struct {
 	since  time.Time // the last refusal
 	edge   time.Time // of the fixed window; zero: it is a log
 	sure   bool      // a second long wait named an edge, and agreed
+	unlike uint      // refusals that named the edge and showed another amount, less those that agreed
+	top    int64     // the largest n
 	agreed bool      // the last two refusals showed as much, to five per cent
 	wrong  uint      // refusals in a row that had room
 	until  time.Time // no window is believed before
@@ -47,6 +56,11 @@ const (
 	growsSure   = 600 * time.Second // at an edge a refusal costs most of a window
 	growsUnsure = 40 * time.Second
 	growsLog    = 30 * time.Second // twice that if refusals agree: their waits are short
+
+	// Where others use the window too, it grows by that part of the most it was in the
+	// first minute. After each it grows twice as fast.
+	growsUnlike = .15
+	mostUnlike  = 2
 
 	sparesIn = 50 // a crowd at an edge is priced by estimates: two per cent are left
 )
@@ -80,10 +94,26 @@ func (d *dimension) heedWait(now time.Time, cost int64, named time.Duration) boo
 		return false
 	}
 	w.agreed = w.n > 0 && abs(n-w.n) <= w.n/20
-	w.sure = w.agreed && !w.edge.IsZero() && (w.sure || long)
+	w.compare()
+	w.sure = w.agreed && w.unlike == 0 && !w.edge.IsZero() && (w.sure || long)
 	w.n, w.since, w.wrong = max(1, n), now, 0
+	w.top = max(w.top, w.n)
 	d.said = w.n
 	return true
+}
+
+// compare counts whether the refusals that named the edge agree. Where they do not, others
+// use the window, and one that agrees by chance does not end that. A process that is sure
+// hardly grows: one was held at a seventh of the limit for a quarter of an hour.
+func (w *waits) compare() {
+	switch {
+	case w.n == 0 || w.edge.IsZero():
+		w.unlike = 0
+	case !w.agreed:
+		w.unlike = min(w.unlike+1, mostUnlike)
+	case w.unlike > 0:
+		w.unlike--
+	}
 }
 
 // heedCrowd takes in that another attempt was refused that left with the last refused one.
@@ -106,7 +136,7 @@ func (w *waits) follow(now, opens time.Time, window time.Duration, long bool) (a
 	late := opens.Sub(w.edge.Add(opens.Sub(w.edge).Round(window))) // after the nearest edge
 	begins := now.After(w.edge) && now.Sub(w.edge)%window < 2*waitUnit
 	if begins && !long || max(late, -late) > waitUnit*3/2 {
-		w.edge = time.Time{}
+		w.edge, w.unlike = time.Time{}, 0
 		return false
 	}
 	if late < 0 {
@@ -119,6 +149,9 @@ func (w *waits) follow(now, opens time.Time, window time.Duration, long bool) (a
 func (w *waits) most(now time.Time) int64 {
 	in := growsUnsure
 	switch {
+	case w.unlike > 0:
+		minutes := faster(min(now.Sub(w.since).Seconds(), 600)) / growsFast.Seconds()
+		return min(limit.MaxUnits, w.n+int64(float64(w.top)*growsUnlike*minutes))
 	case w.sure:
 		in = growsSure
 	case w.edge.IsZero() && w.agreed:
@@ -141,9 +174,12 @@ func (w *waits) obey(l *limit.Limit, careful int64) {
 		return
 	}
 	l.Law = timed(limit.Law{Shape: limit.ShapeFixed, Edge: time.Duration(w.edge.UnixNano())}, waitUnit)
-	if w.sure {
+	switch {
+	case w.sure:
 		l.Law.Spare = l.Rate.N / sparesIn
-	} else {
+	case w.unlike > 0:
+		l.Guard = max(careful, l.Rate.N/2)
+	default:
 		l.Guard = careful
 	}
 }

@@ -69,6 +69,30 @@ func TestNamedWaitsThatShowLess(t *testing.T) {
 	m.refused(160, 20*time.Second, 4050, limit.ShapeFixed, false)
 }
 
+// Where others use the window, one refusal that agrees by chance holds nobody back. The
+// window grows by a fixed part of the most it was, faster each minute.
+func TestNamedWaitsOfAWindowThatOthersUse(t *testing.T) {
+	m := newMute(t)
+	m.lets(0, 20, 300)
+	m.refused(20, 40*time.Second, 6000, limit.ShapeFixed, true)
+	m.lets(60, 100, 100)
+	m.refused(100, 20*time.Second, 4050, limit.ShapeFixed, true)
+	m.lets(120, 150, 100)
+	m.refused(150, 30*time.Second, 3050, limit.ShapeFixed, true)
+	m.lets(180, 210, 100)
+	m.refused(210, 30*time.Second, 3050, limit.ShapeFixed, true) // it agrees
+	for minutes, want := range []int64{3050, 3950, 5750, 9350} {
+		if got := m.waits.most(m.at(210 + 60*minutes)); got != want {
+			t.Errorf("after %d minutes it holds %d, want %d", minutes, got, want)
+		}
+	}
+	var l limit.Limit
+	l.Rate = limit.Rate{N: 3050, Window: time.Minute}
+	if m.waits.obey(&l, 10); l.Guard != 3050/2 {
+		t.Errorf("the guard is %d, want half of the window", l.Guard)
+	}
+}
+
 func TestNamedWaitsOfALog(t *testing.T) {
 	m := newMute(t)
 	m.lets(0, 20, 300)
