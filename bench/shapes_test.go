@@ -114,9 +114,6 @@ var unsetWindows = map[string]Bars{
 var unsetMissed = map[[2]string]string{
 	{"azure-2025", "3x drain"}: "95.7 % of ideal and 0.5 429s for 1,000 calls, six seeds; the bars are 96.5 % and 2. " +
 		"Until the law shows, 90 to 300 s, a log and two weighted windows count together",
-	{"xai", "3x drain"}:          "82 % of the quota and 2.8 429s for 1,000 calls: that tokens are charged at the end is not learned, and several counters answer",
-	{"mistral", "3x drain"}:      "88 % of the quota and 1.0 429s for 1,000 calls: that tokens are charged at the end is not learned",
-	{"mistral-2025", "3x drain"}: "79 to 97 % of the quota and 1.1 429s for 1,000 calls, by the run: as mistral",
 }
 
 const firstAnswer = "a p99 of 3 to 7 s: the first crowd waits for the first answer, which comes after 1 to 30 s, behind one call, then two, then four"

@@ -39,4 +39,5 @@
 //
 // The files follow an answer: learner.go takes it in, and books.go keeps what each window
 // would hold. reset.go and compare.go ask which law explains it; conclude.go believes it.
+// ended.go asks whether calls are charged when they end.
 package law
