@@ -64,6 +64,7 @@ type Call struct {
 	busy       bool          // the server failed, or had no capacity
 	fitted     bool          // its price was cut to what a limit admits, and stays so
 	repriced   bool          // Price was asked since the last grant
+	begun      bool          // it left, and has not ended in the books of ends
 }
 
 // An Observer hears what an answer changed. Its methods are called with no lock
@@ -84,6 +85,9 @@ func (c *Call) Open(p *Path, w Observer, r *estimate.Request, requests int64) {
 	c.path, c.scope, c.watch = p, s, w
 	if r != nil {
 		rule, atEnd := s.rules(r, time.Now)
+		if p.chargesAtEnd() {
+			rule = chargedAtEnd(rule)
+		}
 		s.prices.price(&c.price, r, rule)
 		c.price.atEnd = atEnd
 	}
@@ -190,8 +194,16 @@ func (c *Call) prices() bool { return c.price.prompt && !c.fitted }
 
 // reprice prices the call by what answers have taught so far.
 func (c *Call) reprice() {
-	c.scope.prices.again(&c.price)
+	c.again(&c.price)
 	c.cost.Input, c.cost.Output = c.price.input, c.price.output
+}
+
+// again prices p anew, by the rule that was found meanwhile.
+func (c *Call) again(p *Price) {
+	if c.path.chargesAtEnd() {
+		p.rule = chargedAtEnd(p.rule)
+	}
+	c.scope.prices.again(p)
 }
 
 // A pricer is a Call that waits in line. The ledger holds its lock when it asks: no
@@ -201,7 +213,7 @@ type pricer Call
 func (p *pricer) Price() (cost, likely limit.Cost) {
 	c := (*Call)(p)
 	price := c.price
-	c.scope.prices.again(&price)
+	c.again(&price)
 	c.repriced = true
 	cost = limit.Cost{Requests: c.cost.Requests, Input: price.input, Output: price.output}
 	return cost, c.likely(cost, &price)
@@ -312,6 +324,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	c.sums, c.flurry, c.others, c.pace = c.scope.doubt.sending(now, &c.price)
 	c.arrival = c.arrives()
 	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
+	c.begun = true
 	return c.open
 }
 
@@ -377,6 +390,8 @@ func (c *Call) Hear(now time.Time, i *headers.Info, refused bool) {
 		if !refused {
 			c.arrive(now, c.cost)
 		}
+	} else if c.path.readsAtEnd() {
+		c.open.Sent()
 	}
 	if s.profile.Foreign {
 		return
@@ -446,6 +461,9 @@ func (c *Call) slack(r *reading, refused bool) int64 {
 
 // question asks whether what a token limit has left fits the charge rule.
 func (c *Call) question(now time.Time, r reading) {
+	if c.path.chargesAtEnd() {
+		return // no rule of the doubt's is that
+	}
 	s := c.scope
 	c.heedCharge(now)
 	current := s.inForceFor(&c.price)
@@ -621,27 +639,43 @@ func (c *Call) Settle(now time.Time, r *usage.Result) {
 		return
 	}
 	s := c.scope
-	input, output := c.price.actual(r, &c.price.rule)
-	made := c.price.used(r, limit.Cost{Input: input, Output: output})
-	if seen := s.charge.Load(); seen > 0 { // learned since, perhaps
-		p := c.price.under(learned(c.price.rule, estimate.Charge(seen-1)))
-		input, output = p.actual(r, &p.rule)
-	}
-	s.doubt.ended(now, &c.price, made) // before those leave who wait for what comes back
-	s.prices.learn(&c.price, r)        // so that they are priced by it
+	input, output, made := c.uses(r)
+	changes := c.ended(now, c.chargedAtEnd(r)) // before those leave who wait for what comes back
+	s.doubt.ended(now, &c.price, made)
+	s.prices.learn(&c.price, r) // so that they are priced by it
 	c.lowerLater(limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
 	c.settle(input, output, c.spend.used(r, input, output))
 	charged := limit.Cost{Requests: c.arrival.Requests, Input: input, Output: output}
 	wrong := minus(charged, c.arrival)
 	c.arrival = charged
-	changes := c.path.settled(now, c.sent, wrong, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})
+	changes = append(changes, c.path.settled(now, c.sent, wrong, limit.Cost{Input: input - c.cost.Input, Output: output - c.cost.Output})...)
 	if r.Refusal == nil { // else Refuse may come yet
 		c.marks.free()
 		c.marks = nil
 	}
-	for _, ch := range changes { // last, as an observer may panic
-		c.watch.LimitChanged(ch.old, ch.new)
+	c.tell(changes) // last, as an observer may panic
+}
+
+// uses is what an answer is charged by the rule in force now, and the output it has made.
+func (c *Call) uses(r *usage.Result) (input, output, made int64) {
+	input, output = c.price.actual(r, &c.price.rule)
+	made = c.price.used(r, limit.Cost{Input: input, Output: output})
+	if c.path.chargesAtEnd() {
+		end := c.chargedAtEnd(r)
+		return end.Input, end.Output, made
 	}
+	if seen := c.scope.charge.Load(); seen > 0 { // learned since, perhaps
+		p := c.price.under(learned(c.price.rule, estimate.Charge(seen-1)))
+		input, output = p.actual(r, &p.rule)
+	}
+	return input, output, made
+}
+
+// chargedAtEnd is what an answer is charged if calls are charged when they end.
+func (c *Call) chargedAtEnd(r *usage.Result) (cost limit.Cost) {
+	rule := chargedAtEnd(c.price.rule)
+	cost.Input, cost.Output = c.price.actual(r, &rule)
+	return cost
 }
 
 // lowerLater takes in the balances that have the call's own charge in them, which was
@@ -724,10 +758,20 @@ func (c *Call) notMade(output int64) {
 // not made, if it did.
 func (c *Call) over() {
 	c.notMade(0)
+	c.ended(time.Now(), limit.Cost{})
 	if c.flurry > 0 {
 		c.scope.doubt.gone()
 		c.flurry = 0
 	}
+}
+
+// ended ends the attempt in the books of charges at the end, once.
+func (c *Call) ended(now time.Time, charged limit.Cost) []change {
+	if !c.begun {
+		return nil
+	}
+	c.begun = false
+	return c.path.over(now, c.cost, charged, c.marks)
 }
 
 func plus(a, b limit.Cost) limit.Cost {

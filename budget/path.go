@@ -114,7 +114,7 @@ func (p *Path) leave(now time.Time, c, own limit.Cost, m *marks) *marks {
 		if s.some.Load() {
 			s.mu.Lock()
 			s.notes(now, now, c)
-			m = s.enter(now, own, m)
+			m = s.enter(now, c, own, m)
 			s.mu.Unlock()
 		}
 	}

@@ -114,6 +114,9 @@ func (s *Scope) refused(now, sent time.Time, cost limit.Cost, wait, named time.D
 		old := d.limit
 		full := d.full(m.of(d))
 		lawful := d.doubted(now, m.of(d), true)
+		if lawful && d.law.found() {
+			s.gaveUp(d, now)
+		}
 		window := late && !first && d.waits.sends != nil && d.heedWait(now, part(d.limit.Unit, cost), named)
 		if !late && d.waits.full() {
 			d.heedCrowd(now, named)

@@ -20,7 +20,7 @@ func (l *Learner) charge(at, now time.Time, units int64) {
 }
 
 func (l *Learner) mark(m *Mark, at time.Time) {
-	*m = Mark{at: at, n: l.n, epoch: l.epoch, spent: l.spent}
+	*m = Mark{at: at, n: l.n, epoch: l.epoch, spent: l.spent, begun: l.begun, over: l.over}
 	if l.n == 0 {
 		return
 	}
@@ -83,6 +83,9 @@ func (l *Learner) open(n int64, at time.Time, used int64) {
 		weightedFromClock: {Shape: limit.ShapeTwoWindows, Edge: clock},
 		fixedFromClock:    {Shape: limit.ShapeFixed, Edge: clock},
 	} {
+		if l.leavesOut(i) {
+			continue
+		}
 		l.begin(i, law, begin, 0)
 		last, others := before, used
 		for k := first; k < l.charges; k++ {

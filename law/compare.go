@@ -22,6 +22,9 @@ func (l *Learner) compare(m Mark, remaining, near int64) {
 	}
 	c.crowded = near > c.tol-near+c.jitter
 	l.foretell(&c)
+	if l.o.AtEnd {
+		l.exactly(&c)
+	}
 	if wide := c.bucket - c.still; wide > 3*(c.tol+c.jitter) && c.quiet {
 		switch {
 		case c.rose():

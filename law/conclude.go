@@ -191,6 +191,9 @@ func (l *Learner) believe(now time.Time, law limit.Law) bool {
 	if old.Shape == law.Shape && (old.Edge-law.Edge)%l.o.Window == 0 {
 		return false
 	}
+	if l.follows(old, law) {
+		return false
+	}
 	if old.Shape == l.o.Known.Shape && old.Shape.Windowed() && law.Shape == limit.ShapeSliding {
 		return false // it says less than what is known
 	}

@@ -39,5 +39,6 @@
 // A field that adds up two counters is no counter. A Learner must not see it.
 //
 // The files follow an answer: learner.go takes it in, and books.go keeps what each window
-// would hold. reset.go, compare.go and level.go ask which law explains it; conclude.go believes it.
+// would hold. reset.go, compare.go and level.go ask which law explains it, ended.go whether
+// calls are charged when they end; conclude.go believes it.
 package law

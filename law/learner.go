@@ -52,6 +52,11 @@ type Options struct {
 	// Guessed: nobody knows yet by which rule calls are charged. A rule that
 	// charges too much makes a window seem to rise. See [Learner.Rule].
 	Guessed bool
+
+	// AtEnd: charges are entered when calls end, at what usage says. See [Learner.Ended].
+	// A balance of the whole limit is no evidence then: another counter may show it, of
+	// which nothing was used.
+	AtEnd bool
 }
 
 // A Mark is what the books of each law held at one instant. It is kept with a
@@ -62,6 +67,8 @@ type Mark struct {
 	epoch int   // of the books
 	spent int64 // own charges ever
 	own   int64
+	begun int64        // held by all calls that left; of Options.AtEnd
+	over  int64        // held by those that have ended
 	used  [books]int64 // by each window, units, rounded up
 	edge  [books]int64 // when its window began, nanoseconds from the base
 	fresh [books]int64 // charged since that edge
@@ -156,13 +163,15 @@ type Learner struct {
 		d         time.Duration
 		remaining int64
 	}
-	resets [instants]resets
-	named  int // which of them the windows from a reset begin by
-	votes  votes
-	pairs  [books]fit
-	bucket fit // on the same pairs
-
+	resets  [instants]resets
+	named   int // which of them the windows from a reset begin by
+	votes   votes
+	pairs   [books]fit
+	bucket  fit              // on the same pairs
 	matched [books]time.Time // when a reading was counted as exact last
+	begun   int64
+	over    int64
+	exact   exact
 	struck  struct {
 		n  int
 		at time.Time
@@ -273,7 +282,7 @@ func (l *Learner) Saw(e Evidence) (b Belief, changed bool) {
 	case e.Refused:
 		l.refused(e)
 	case !e.Remaining.OK || !e.Limit.OK || e.Limit.N <= 0 || e.Limit.N > limit.MaxUnits ||
-		e.Remaining.N < 0 || e.Remaining.N > e.Limit.N:
+		e.Remaining.N < 0 || e.Remaining.N > e.Limit.N || l.o.AtEnd && e.Remaining.N == e.Limit.N:
 	default:
 		l.read(e)
 		l.conclude(e.Answered)

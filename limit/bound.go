@@ -99,7 +99,7 @@ func (b *bound) beginAs(like *bound) {
 	}
 	x.window = of.window.Copy()
 	if x.ends != nil {
-		x.ends = of.ends.copy()
+		x.ends = of.ends.copy() // of the same law
 	}
 }
 

@@ -15,7 +15,6 @@ package limit
 type endBooks struct {
 	whole  *Window
 	halves *Window // nil of a limit that counts one of them
-	open   int64   // units of open reservations
 }
 
 // newEndBooks are the books for a law at an instant at which all is used but credit.
@@ -102,8 +101,7 @@ func (e *endBooks) started(now int64, c Cost) {
 // ended enters at now the end of a call that was taken at that instant, held that and
 // was charged this.
 func (e *endBooks) ended(now, taken int64, unit Unit, held, charged Cost) {
-	a, b := held.amounts(), charged.amounts()
-	e.open = max(0, e.open-a.in(unit)) // it may be older than the book
+	b := charged.amounts()
 	e.whole.advance(now)
 	e.whole.charge(e.whole.at, b.in(unit))
 	if e.halves != nil {
@@ -116,9 +114,9 @@ func (e *endBooks) ended(now, taken int64, unit Unit, held, charged Cost) {
 // lowerSent takes in a reading of instant sent, and returns the units that others used
 // for sure. Each call that was open then may be in the reading or not. It is open still,
 // or has ended since, and so it is in the book or open.
-func (e *endBooks) lowerSent(now, sent, remaining int64) int64 {
+func (e *endBooks) lowerSent(now, sent, remaining, open int64) int64 {
 	e.whole.advance(now)
-	m, known := e.whole.missing(sent, remaining, 0, e.open)
+	m, known := e.whole.missing(sent, remaining, 0, open)
 	if !known || m.hi < 0 {
 		return 0
 	}
@@ -155,8 +153,14 @@ func (s *scope) counted(l *Limiter, e *entry, charged Cost) {
 	if s.busy.trail == nil {
 		return // no window
 	}
+	held := e.cost.amounts()
 	for i := range s.limits {
-		if b := &s.limits[i]; b.more != nil && b.more.ends != nil && b.born <= e.seq {
+		b := &s.limits[i]
+		if b.more == nil || b.more.window == nil || b.born > e.seq {
+			continue
+		}
+		b.more.open = max(0, b.more.open-held.in(b.unit)) // it may be older than the window
+		if b.more.ends != nil {
 			b.more.ends.ended(l.now(), e.taken, b.unit, e.cost, charged)
 		}
 	}

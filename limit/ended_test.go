@@ -220,3 +220,36 @@ func TestACopyOfAWindowHasItsUse(t *testing.T) {
 		}
 	})
 }
+
+// A window that is a guess keeps the books of ends, and does not ask them. When charges at
+// the end are found they know when all was used, and what open calls hold counts once.
+func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Guard: 1000, Law: Law{Shape: ShapeSliding, FirstCall: true}}
+		l, err := New(Options{Limits: []Limit{lim}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		credit := func(want int64, what string) {
+			t.Helper()
+			if got := l.Snapshot().Limits[0].Credit; got != want {
+				t.Fatalf("%s: the credit is %d; want %d", what, got, want)
+			}
+		}
+		done, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 300, Output: 200}})
+		time.Sleep(time.Second)
+		done.Settle(Cost{Input: 300})
+		time.Sleep(20 * time.Second)
+		open, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 100, Output: 300}})
+		lim.Guard, lim.Law = 0, Law{Shape: ShapeLog, AtEnd: true}
+		if err := l.EnforceScopeLimit("", lim); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		credit(300, "300 used and 400 held")
+		open.Settle(Cost{Input: 100})
+		credit(600, "400 used, each once")
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		credit(900, "a window after the first end")
+	})
+}

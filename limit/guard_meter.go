@@ -9,8 +9,8 @@ import "time"
 //
 //	nothing more     the bucket decides
 //	guard            the guard must have room too
-//	window           the window decides, and its end books if it has them; the bucket is
-//	                 charged along with it
+//	window           the window decides, and its end books if its law is AtEnd; the bucket
+//	                 is charged along with it
 //	both             the bucket and the guard; and the window, unless a reading shows
 //	                 for sure that there is room, or its law is a guess (ShapeSliding)
 //	                 and none was heard yet
@@ -33,7 +33,9 @@ type meterMore struct {
 	guard   Guard
 	guarded bool
 	window  *Window
-	ends    *endBooks // beside a window whose law is AtEnd, else nil
+	ends    *endBooks // beside a window whose law is AtEnd, or may be; else nil
+	atEnd   bool      // they are asked
+	open    int64     // units of open reservations, since there was a window
 	joint   int64     // until then the bucket is asked beside a window that decides
 	over    int64     // units that a window behind a guard has above the newest reading
 	stands  int64     // until then
@@ -72,7 +74,7 @@ func (x *meterMore) trusts(cost int64) bool {
 
 // admits reports whether the window and the end books have room for cost at now.
 func (x *meterMore) admits(now, cost int64) bool {
-	return x.window.admits(cost) && (x.ends == nil || x.ends.admits(now, cost))
+	return x.window.admits(cost) && (!x.atEnd || x.ends.admits(now, cost))
 }
 
 // admitsGuess is admits for a window behind a guard: see [meter.sawOver].
@@ -125,9 +127,7 @@ func (m *meter) takeMore(now, cost int64) bool {
 			m.Bucket.charge(cost)
 		}
 		w.charge(w.at, cost)
-		if x.ends != nil {
-			x.ends.open += cost
-		}
+		x.open += cost
 	} else if !m.Bucket.take(now, cost) {
 		return false
 	}
@@ -154,9 +154,7 @@ func (m *meter) untake(cost int64) {
 		if w.log != nil {
 			w.log.undo(w.at, cost, x.before.latest)
 		}
-		if x.ends != nil {
-			x.ends.open -= cost
-		}
+		x.open -= cost
 	}
 }
 
@@ -212,7 +210,7 @@ func (m *meter) waitFrom(start, ahead, cost int64) int64 {
 // waitFrom is the longer wait of the window and the end books.
 func (x *meterMore) waitFrom(start, ahead, cost int64) int64 {
 	wait := x.window.waitFrom(start, ahead, cost)
-	if x.ends != nil {
+	if x.atEnd {
 		wait = max(wait, x.ends.waitFrom(start, ahead, cost))
 	}
 	return wait
@@ -269,11 +267,11 @@ func (m *meter) there() wide {
 		return m.level
 	}
 	at := max(m.at, x.window.at)
-	if x.ends != nil {
+	if x.atEnd {
 		at = x.ends.at(at)
 	}
 	level := x.window.levelAt(at)
-	if x.ends != nil {
+	if x.atEnd {
 		level = level.min(x.ends.levelAt(at))
 	}
 	if x.guarded || m.at < x.joint { // which of them decides is open
@@ -351,9 +349,9 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 	switch {
 	case x.window == nil || x.guarded:
 		return false
-	case x.ends != nil:
+	case x.atEnd:
 		x.window.advance(m.at)
-		n := x.ends.lowerSent(m.at, sent, r.remaining)
+		n := x.ends.lowerSent(m.at, sent, r.remaining, x.open)
 		x.window.charge(sent, n)
 		return n > 0
 	}
@@ -406,7 +404,7 @@ func (m *meter) drain(keep, d int64) bool {
 // have ended is on its way, and would be charged twice.
 func (x *meterMore) drain(m *meter, keep, d int64) (fell bool) {
 	x.window.advance(m.at)
-	if x.ends == nil {
+	if !x.atEnd {
 		return x.window.drain(keep, d)
 	}
 	before := m.there()
@@ -505,14 +503,20 @@ func (m *meter) follow(l Law, halves bool) error {
 		x.window.start(r, m.at)
 		x.window.charge(m.at, r.N-min(m.Bucket.Credit(), r.N))
 	}
+	// A window that is a guess has end books that are not asked yet. Begun when charges at
+	// the end are found, they had all use of the window before at that instant. A burst
+	// waited for 27 s.
 	switch {
-	case !l.AtEnd:
+	case !l.AtEnd && l.Shape != ShapeSliding:
 		x.ends = nil
 	case x.ends == nil:
-		x.ends = newEndBooks(r, l, halves, m.at, credit)
+		// What open calls hold is charged when they end. Charged now as well, it held a
+		// whole window back for a minute.
+		x.ends = newEndBooks(r, l, halves, m.at, credit+x.open)
 	default:
 		x.ends.become(m.at, l)
 	}
+	x.atEnd = l.AtEnd
 	return nil
 }
 
@@ -526,7 +530,7 @@ func (m *meter) leave() {
 	if x == nil || x.window == nil || x.leaves > 0 {
 		return
 	}
-	x.ends = nil
+	x.ends, x.atEnd = nil, false
 	left := x.window.levelAt(max(m.at, x.window.at))
 	if !left.less(m.level) {
 		x.window = nil

@@ -94,7 +94,7 @@ type Limiter struct {
 	shares   int
 	allowed  [8]*Allowances // some in use, to be used again
 	allows   int
-	counts   bool     // a limit had a law with AtEnd
+	counts   bool     // a limit had a window: see scope.counted
 	path     []*scope // of the call that is being decided, or of the last one; all of them are there
 }
 

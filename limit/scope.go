@@ -195,7 +195,7 @@ func (l *Limiter) share(lim Limit) *Limit {
 			return old
 		}
 	}
-	l.counts = l.counts || lim.Law.AtEnd
+	l.counts = l.counts || lim.Law.Shape.Windowed()
 	l.shared[l.shares%len(l.shared)] = &lim
 	l.shares++
 	return &lim
