@@ -191,8 +191,11 @@ func (c *call) encodeEnds() {
 		w.num(int64(key.path.at))
 		w.num(key.epoch)
 		w.num(key.taken)
-		w.num(x.places)
+		w.num(2*x.places + bit(key.id != 0))
 		w.cost(x.refund)
+		if key.id != 0 {
+			w.cost(x.held)
+		}
 		w.spend(x.unspent)
 	}
 	w.num(int64(len(c.cancels)))

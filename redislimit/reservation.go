@@ -17,6 +17,7 @@ type entry struct {
 	epoch int64             // limits that came later did not charge it
 	taken int64             // the store's instant of its admission
 	probe bool              // it goes while its scope is paused
+	over  bool              // end books have counted its end: with the share, or the member
 	local limit.Reservation // of the share, while the store is away
 	away  *away             // not nil if it is the share's
 
@@ -81,6 +82,7 @@ func (e *entry) handle() uint64 { return uint64(e.seq)<<32 | uint64(e.index) }
 type end struct {
 	places  int64
 	refund  limit.Cost
+	held    limit.Cost  // what was reserved till then, where end books must know it
 	unspent limit.Spend // less than was reserved of the allowances
 }
 
@@ -99,6 +101,7 @@ func (x *end) add(more end) {
 	x.places += more.places
 	c, d := &x.refund, more.refund
 	c.Requests, c.Input, c.Output = sum(c.Requests, d.Requests), sum(c.Input, d.Input), sum(c.Output, d.Output)
+	x.held = plus(x.held, more.held)
 	p, q := &x.unspent, more.unspent
 	p.Tokens, p.Money = sum(p.Tokens, q.Tokens), sum(p.Money, q.Money)
 }
@@ -112,10 +115,10 @@ func (x *end) piece() end {
 		*n -= p
 		return p
 	}
-	p := end{places: x.places}
+	p := end{places: x.places, held: x.held}
 	p.refund = limit.Cost{Requests: part(&x.refund.Requests), Input: part(&x.refund.Input), Output: part(&x.refund.Output)}
 	p.unspent = limit.Spend{Tokens: part(&x.unspent.Tokens), Money: part(&x.unspent.Money)}
-	x.places = 0
+	x.places, x.held = 0, limit.Cost{}
 	return p
 }
 
@@ -123,6 +126,19 @@ type endKey struct {
 	path  *path
 	epoch int64
 	taken int64 // the instant of admission, where a window or an allowance must know it; else 0, which charges an allowance now
+	id    int64 // of the one reservation, where end books count it; else 0
+}
+
+// keyOf is the key of what comes back of e.
+func (l *Limiter) keyOf(e *entry) endKey {
+	key := endKey{path: e.path, epoch: e.epoch}
+	if e.path.windowed(l.storeNow()) {
+		key.taken = e.taken
+	}
+	if e.path.endings() {
+		key.id = e.id
+	}
+	return key
 }
 
 type cancel struct {
@@ -148,20 +164,24 @@ func (l *Limiter) finish(e *entry, refund limit.Cost, unspent limit.Spend) {
 		l.entries.drop(e)
 		return
 	}
-	key := endKey{path: e.path, epoch: e.epoch}
-	switch {
-	case e.path.windowed():
-		key.taken = e.taken
-	case unspent != (limit.Spend{}):
+	key, x := l.keyOf(e), end{places: 1, refund: refund, unspent: unspent}
+	if key.id != 0 && !e.over {
+		x.held = e.cost
+	}
+	if key.taken == 0 && unspent != (limit.Spend{}) {
 		key.taken = e.taken - e.taken%spendGrain
 	}
-	l.addEnd(key, end{1, refund, unspent})
+	l.addEnd(key, x)
 	l.drop(e.path)
 	l.entries.drop(e)
 }
 
 func cost(c, less limit.Cost) limit.Cost {
 	return limit.Cost{Requests: c.Requests - less.Requests, Input: c.Input - less.Input, Output: c.Output - less.Output}
+}
+
+func plus(c, more limit.Cost) limit.Cost {
+	return limit.Cost{Requests: c.Requests + more.Requests, Input: c.Input + more.Input, Output: c.Output + more.Output}
 }
 
 // addEnd notes an end, to leave with the next call, or at the latest after

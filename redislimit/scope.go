@@ -29,7 +29,8 @@ type scope struct {
 	notes []note // as last told, by key
 	noted uint64 // how often they changed
 
-	windowed bool // one of its limits is a window
+	windowed int64 // until then, the store's instant, one of its limits is asked as a window
+	atEnd    bool  // and counts calls from their ends
 
 	call int64 // the last call that named it, and its place there
 	at   int
