@@ -119,6 +119,7 @@ func (l *Limiter) readNews(r *reader, s *scope, now int64, full bool) {
 	for k := range 3 {
 		s.sums.refunds[k] = r.num()
 	}
+	s.sums.owed = r.num()
 	s.trail.note(now, s.sums.debits)
 	s.spent = r.num()
 	s.readSpending(r, now)

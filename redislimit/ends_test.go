@@ -100,7 +100,7 @@ func (x *twin) end() {
 		o.store.Return()
 		o.books.Return()
 	default:
-		c := limit.Cost{Input: x.r.Int64N(o.cost.Input + 1), Output: x.r.Int64N(2*o.cost.Output + 2)}
+		c := limit.Cost{Input: x.r.Int64N(2*o.cost.Input + 2), Output: x.r.Int64N(2*o.cost.Output + 2)}
 		o.store.Settle(c)
 		o.books.Settle(c)
 	}
@@ -110,19 +110,31 @@ func (x *twin) step() {
 	time.Sleep(time.Duration([]int64{0, 1, 700, 2e4, 3e5, 2e6, 9e6, 70e6}[x.r.IntN(8)]) * time.Microsecond)
 	x.tell()
 	switch k := x.r.IntN(40); {
-	case k < 2 && len(x.open) > 0:
+	case k < 4 && len(x.open) > 0:
 		o := x.open[x.r.IntN(len(x.open))]
-		o.store.Sent()
-		o.books.Sent()
+		switch x.r.IntN(4) { // else the note is an old one, or there is none
+		case 0:
+			o.store.Sent()
+			o.books.Sent()
+		case 1:
+			o.store.Made()
+			o.books.Made()
+		}
+		if k == 0 { // a reading that comes later
+			break
+		}
 		remaining := x.r.Int64N(x.lim.Rate.N)
+		if x.r.IntN(2) == 0 { // near to what the books have
+			remaining = max(0, x.l.SnapshotOf("s").Limits[0].Credit-x.r.Int64N(x.lim.Rate.N/20))
+		}
 		got := o.store.LowerIn("s", x.lim.Name, remaining, limit.Cost{})
 		x.both("a reading", got, o.books.LowerIn("s", x.lim.Name, remaining, limit.Cost{}))
 		x.lowered++
-	case k == 2:
+	case k == 4:
 		keep, d := x.r.Int64N(x.lim.Rate.N/9+1), time.Duration(x.r.IntN(3000))*time.Millisecond
 		got := x.m[0].DrainScope("s", x.lim.Name, keep, d)
 		x.both("a drain", got, x.l.DrainScope("s", x.lim.Name, keep, d))
-	case k < 5:
+	case k < 7:
 		x.laws++
 		switch x.r.IntN(4) {
 		case 0:
@@ -139,7 +151,7 @@ func (x *twin) step() {
 		}
 		x.m[x.r.IntN(len(x.m))].EnforceScopeLimit("s", x.lim)
 		x.l.EnforceScopeLimit("s", x.lim)
-	case k < 22 && len(x.open) > 0 || len(x.open) > 40:
+	case k < 24 && len(x.open) > 0 || len(x.open) > 40:
 		x.end()
 	default:
 		x.take()
@@ -181,8 +193,8 @@ func (x *twin) obey(law limit.Law) {
 	x.l.EnforceScopeLimit("s", x.lim)
 }
 
-// A limit that is charged at the end of calls, under laws and rates that change: every
-// decision, wait and credit of several members is that of package limit.
+// A limit that is charged at the end of calls, under laws and rates that change, with
+// readings: every decision, wait and credit of several members is that of package limit.
 func TestTheStoreCountsEndsAsTheLimiterDoes(t *testing.T) {
 	t.Parallel()
 	for seed := range *twins {
@@ -204,6 +216,50 @@ func TestTheStoreCountsEndsAsTheLimiterDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Input above its estimate is charged once: by the reading, which has it, or by the
+// settlement. So it is in package limit.
+func TestAReadingHasInputAboveItsEstimate(t *testing.T) {
+	t.Parallel()
+	bubble(t, 2, redislimit.Options{SettleWithin: time.Nanosecond}, func(t *testing.T, _ *redistest.Server, m []*redislimit.Limiter, _ []*wire) {
+		x := twinIn(t, m, rand.New(rand.NewPCG(1, 1)))
+		x.lim.Rate.N, x.lim.Burst = 1000, 1000
+		x.obey(limit.Law{})
+		call := func(input int64) twinCall {
+			a := limit.Ask{Cost: limit.Cost{Requests: 1, Input: input}, Scopes: []string{"s"}}
+			store, _ := m[0].TryAdmit(a)
+			books, _ := x.l.TryAdmit(a)
+			store.Sent()
+			books.Sent()
+			time.Sleep(time.Second)
+			x.tell()
+			return twinCall{store, books, a.Cost}
+		}
+		reading := func(c twinCall, remaining, want int64) {
+			t.Helper()
+			x.both("a reading", c.store.LowerIn("s", "tpm", remaining, limit.Cost{}), c.books.LowerIn("s", "tpm", remaining, limit.Cost{}))
+			x.tell()
+			if got := x.l.SnapshotOf("s").Limits[0].Credit; got != want {
+				t.Errorf("the credit is %d, want %d", got, want)
+			}
+		}
+		settle := func(c twinCall, input int64) {
+			c.store.Settle(limit.Cost{Input: input})
+			c.books.Settle(limit.Cost{Input: input})
+			x.tell()
+		}
+		old, low, made := call(100), call(100), call(100)
+		reading(made, 400, 416) // 16 in a second
+		settle(low, 300)        // the reading has its 200 more: it was sent after low
+		reading(made, 390, 406)
+		reading(old, 500, 348) // of a balance before low and made, which are not in it
+		made.store.Made()
+		made.books.Made()
+		reading(made, 300, 300)
+		settle(made, 350)      // all of it is in the reading
+		reading(old, 900, 298) // the own books have no more
+	})
 }
 
 // What the version before wrote, in layout 1, is read on.

@@ -75,9 +75,10 @@ local function scopeOf(text)
   local layout, s = unpack_(text)
   if layout == LAYOUT then return s end
   if layout ~= 1 then return nil, type(layout) == 'number' and layout or 0 end
+  s[REFUND][4] = 0
   for _, l in ipairs(s[LIMITS]) do
     local m = l[MORE]
-    if m then m[JOINT], m[LEAVES], m[BOOKS] = 0, 0, false end
+    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND] = 0, 0, false, false end
   end
   return s
 end
@@ -200,8 +201,12 @@ local SHAPE, WN, FIRST, QUIET, SPAN, GRID, WAT, EDGE, CUR, PAST, PRIOR, WOPEN, N
 -- MORE: a guard, a window, how readings are read, and the law and the guard as they
 -- were set, packed; the instant until which the bucket is asked beside the window; the
 -- one from which a window that is the law no more is not asked, 0 for none; the further
--- books of a limit whose calls are charged when they end, or false.
-local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS = 1, 2, 3, 4, 5, 6, 7
+-- books of a limit whose calls are charged when they end, or false; the reading that
+-- lowered the bucket last, or false.
+local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND = 1, 2, 3, 4, 5, 6, 7, 8
+-- A reading: how far it is below the own books, in units and grains, the instant of which
+-- it speaks, and the reservation that brought it.
+local OVERU, OVERR, SAIDAT, SAIDBY = 1, 2, 3, 4
 -- The further books, as in limit/ended.go: all from the end, input from the start and
 -- output from the end (or false), and the units of open reservations.
 local WHOLE, HALVES, UNDERWAY = 1, 2, 3
@@ -691,6 +696,48 @@ local function more()
 
   local function below(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
 
+  ------------------------------------------------ readings of the bucket
+
+  -- The own books hold no more than the burst: Bucket.trim. It comes before anything that
+  -- makes the level fall.
+  local function trim(l)
+    local f = l[MORE] and l[MORE][FOUND]
+    if not f then return end
+    local u, r = l[BURST] - l[U], 0
+    if l[R] > 0 then u, r = u - 1, l[W] - l[R] end
+    if below(u, r, f[OVERU], f[OVERR]) then f[OVERU], f[OVERR] = u, r end
+    if f[OVERU] == 0 and f[OVERR] == 0 then l[MORE][FOUND] = false end
+  end
+  X.trim = trim
+
+  -- A reading of the instant at has lowered the level, which was u and r: bound.heard.
+  X.heard = function(l, u, r, at, by)
+    local m = l[MORE]
+    local f = m[FOUND] or {0, 0}
+    u, r = u - l[U] + f[OVERU], r - l[R] + f[OVERR]
+    if r < 0 then u, r = u - 1, r + l[W] elseif r >= l[W] then u, r = u + 1, r - l[W] end
+    m[FOUND] = {min(u, P52), r, at, by}
+  end
+
+  -- A settlement charges what the last reading may have in it: bound.knew, Bucket.found.
+  X.knew = function(l, back, e)
+    local f = l[MORE][FOUND]
+    local own, n = e[4] == f[SAIDBY] and e[2] <= f[SAIDAT], 0
+    if own and e[3] == 1 then
+      n = max(0, -amount(back, l[UNIT]))
+    elseif l[UNIT] % 2 == 1 and (own or e[1] <= f[SAIDAT] - 250000) then
+      n = max(0, -back[2])
+    end
+    trim(l)
+    if n == 0 or not l[MORE][FOUND] then return end
+    local u, r = n, 0
+    if below(f[OVERU], f[OVERR], u, r) then u, r = f[OVERU], f[OVERR] end
+    f[OVERU], f[OVERR] = f[OVERU] - u, f[OVERR] - r
+    if f[OVERR] < 0 then f[OVERU], f[OVERR] = f[OVERU] - 1, f[OVERR] + l[W] end
+    l[U], l[R] = l[U] + u, l[R] + r
+    if l[R] >= l[W] then l[U], l[R] = l[U] + 1, l[R] - l[W] end
+  end
+
   ------------------------------------------------ both, and the bucket
 
   -- The window that is asked, and the further books.
@@ -743,6 +790,8 @@ local function more()
     return least, rest
   end
 
+  local function sixth(l) return floor((l[W] + 5) / 6) end
+
   -- The law of the window is no more: meter.leave.
   local function leave(l, m)
     local w = m[WINDOW]
@@ -754,9 +803,11 @@ local function more()
       lose(m, WINDOW)
       return
     end
-    local q, s = muldiv(l[U] - u, l[W], l[N])
-    local d = q - floor((r - l[R] - s) / l[N])
-    m[LEAVES] = now + min(floor(l[W] / 6), max(1, 3 * min(l[W], d)))
+    -- Three times a wait that package limit rounds up to its nanoseconds.
+    local k = l[W] * 1000 < P53 and 1000 or 1
+    local q, s = muldiv(l[U] - u, k * l[W], l[N])
+    local d = q - floor((k * (r - l[R]) - s) / l[N])
+    m[LEAVES] = now + min(sixth(l), max(1, floor((3 * d + k - 1) / k)))
     m[JOINT] = m[LEAVES]
   end
 
@@ -836,6 +887,7 @@ local function more()
 
   X.spend = function(l, c)
     local g, w = ready(l)
+    trim(l)
     put(l, l[U] - c, l[R])
     if g then
       gadvance(l, g)
@@ -933,7 +985,7 @@ local function more()
     if not w then return false end
     if not m[BOOKS] then return wdrain(l, w, keep, d) end
     local u, r = there(l)
-    m[JOINT] = max(m[JOINT], now + d + floor(l[W] / 6))
+    m[JOINT] = max(m[JOINT], now + d + sixth(l))
     local u2, r2 = there(l)
     return below(u2, r2, u, r)
   end
@@ -966,6 +1018,7 @@ local function more()
   X.before = function(l)
     local g, _, m = ready(l)
     if g then gadvance(l, g) end
+    trim(l)
     local was = {}
     for k, w in ipairs(windows(m)) do was[k] = credit(l, w) end
     return was
@@ -974,6 +1027,8 @@ local function more()
     local m = l[MORE]
     local g = m[GUARD]
     if g then gset(l, g, g[GBASE], win) end
+    local f = m[FOUND]
+    if f and win ~= l[W] then f[OVERR] = muldiv(f[OVERR], l[W], win) end
     for k, w in ipairs(windows(m)) do
       if win == l[W] then
         local n = max(1, l[N] - w[SPARE])
@@ -993,19 +1048,22 @@ local function more()
   local function hold(l, m, u, r)
     local u2, r2 = there(l)
     if not below(u, r, u2, r2) then return end
-    if below(u, r, l[U], l[R]) then put(l, u, r) end
+    if below(u, r, l[U], l[R]) then
+      trim(l)
+      put(l, u, r)
+    end
     l[TU], l[TR] = 0, 0
     u2, r2 = there(l)
     local w = m[WINDOW]
     if not w or m[GUARD] or not below(u, r, u2, r2) then return end
-    m[JOINT] = now + floor(l[W] / 6)
+    m[JOINT] = now + sixth(l)
     if w[SHAPE] == FIXED and w[WOPEN] == 1 then m[JOINT] = min(m[JOINT], w[EDGE] + l[W]) end
   end
 
   local none = {0, 0, 0, 0, 0, 0, 0, 0, 0}
   X.obey = function(s, l, text)
     local had, rest = there(l)
-    local m = l[MORE] or {false, false, false, '', 0, 0, false}
+    local m = l[MORE] or {false, false, false, '', 0, 0, false, false}
     local old = m[TEXT] == '' and none or unpack_(m[TEXT])
     local new = text == '' and none or unpack_(text)
     l[MORE], m[TEXT] = m, text
@@ -1021,7 +1079,10 @@ local function more()
       m[GUARD] = newGuard(l, new[1])
     else
       -- A short burst instead of the guard: what went through that is not there.
-      if l[BURST] < l[N] and not m[WINDOW] and (g[GU] < l[U] or g[GU] == l[U] and g[GR] < l[R]) then put(l, g[GU], g[GR]) end
+      if l[BURST] < l[N] and not m[WINDOW] and (g[GU] < l[U] or g[GU] == l[U] and g[GR] < l[R]) then
+        trim(l)
+        put(l, g[GU], g[GR])
+      end
       m[GUARD] = false
     end
     local r = m[READ]
@@ -1032,7 +1093,7 @@ local function more()
       r = false
     end
     m[READ] = r
-    if text == '' and not m[GUARD] and not m[WINDOW] and not r then l[MORE] = false end
+    if text == '' and not m[GUARD] and not m[WINDOW] and not r and not m[FOUND] then l[MORE] = false end
     hold(l, m, had, rest)
   end
 
@@ -1497,12 +1558,16 @@ end
 
 -- Give back (or charge, where negative) to every limit that charged it. held is what
 -- calls of the process held that end. If it is not known, they held what comes back.
-local function correct(who, path, refund, epoch, taken, held)
+-- sent is when the attempt of one call left, the instant of its note, 1 if all was charged
+-- by then, and its name: it is there if its input was above the estimate.
+local function correct(who, path, refund, epoch, taken, held, sent)
   held = held or {max(0, refund[1]), max(0, refund[2]), max(0, refund[3])}
   for _, s in ipairs(path.s) do
     fold(s[REFUND], refund, 1)
+    if sent then s[REFUND][4] = (s[REFUND][4] + max(0, -refund[2])) % P52 end
     for _, l in ipairs(s[LIMITS]) do
       local d = amount(refund, l[UNIT])
+      if sent and l[MORE] and l[MORE][FOUND] and l[BORN] <= epoch then more().knew(l, refund, sent) end
       if d ~= 0 and l[BORN] <= epoch then
         if not l[MORE] then
           put(l, l[U] + d, l[R])
@@ -2039,6 +2104,7 @@ settings = function()
 
   local function lower(l, u, r)
     if not less(u, r, l[U], l[R]) then return false end
+    if l[MORE] then more().trim(l) end
     put(l, u, r)
     return true
   end
@@ -2099,7 +2165,7 @@ settings = function()
   end
 
   local function create(name)
-    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
+    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0, 0},
       newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, '', ''}
     scopes[name] = s
     touch(s)
@@ -2393,8 +2459,10 @@ end
 for _ = 1, nx() do
   local path, epoch, taken, places = paths[nx()], nx(), nx(), nx()
   local refund, held = {nx(), nx(), nx()}, nil
-  if places % 2 == 1 then held = {nx(), nx(), nx()} end
-  places = floor(places / 2)
+  local kind, sent = places % 4, nil
+  places = floor(places / 4)
+  if kind % 2 == 1 then held = {nx(), nx(), nx()} end
+  if kind >= 2 then sent = {nx(), nx(), nx(), pid .. ':' .. string.format('%.0f', nx())} end
   for _, s in ipairs(path.s) do
     if places > 0 then
       s[OPEN] = max(0, s[OPEN] - places)
@@ -2403,7 +2471,7 @@ for _ = 1, nx() do
       dirty[s] = true
     end
   end
-  if held or refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(pid, path, refund, epoch, taken, held) end
+  if held or refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(pid, path, refund, epoch, taken, held, sent) end
   local tokens, money = nx(), nx()
   if paying and (tokens ~= 0 or money ~= 0) then
     if taken == 0 then -- never charged here: a share spent it, or the state was lost
@@ -2461,6 +2529,7 @@ for _ = 1, changes do
   elseif kind == 4 then -- lower: what was left at `at`, when the sums were these
     local limit, remaining, at, refused, young = nx(), nx(), nx(), nx(), nx()
     local d, f, b = {nx(), nx(), nx()}, {nx(), nx(), nx()}, {nx(), nx(), nx()}
+    local owed, by = nx(), pid .. ':' .. string.format('%.0f', nx())
     local l = s and M.find(s, limit)
     local fell = false
     if l then
@@ -2474,6 +2543,9 @@ for _ = 1, changes do
         if back[k] > P52 / 2 then back[k] = back[k] - P52 end
         if near[k] > P52 / 2 then near[k] = near[k] - P52 end
       end
+      -- Readings count what was found from the first one on, and never from nothing.
+      s[REFUND][4] = max(1, s[REFUND][4])
+      back[2] = back[2] + (s[REFUND][4] - owed) % P52
       local unit, late, ofSending, margin = l[UNIT], false, true, 0
       local charged, returned = amount(out, unit), amount(back, unit)
       at = min(at, now)
@@ -2484,9 +2556,15 @@ for _ = 1, changes do
       end
       -- Both sums are within 2^52 either way: with what is left they may pass it.
       local u, r = earn(max(-P52, min(remaining - margin - charged, P52)) + returned, 0, l[N], now - at, l[W])
-      if not ofSending and u < remaining - margin then u, r = remaining - margin, 0 end
+      local said, u0, r0 = at, l[U], l[R]
+      if not ofSending and u < remaining - margin then
+        u, r = remaining - margin, 0
+        if late then said = now end
+      end
       fell = C.lower(l, u, r)
       if fell then
+        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false}
+        more().heard(l, u0, r0, said, by)
         l[TU], l[TR] = 0, 0
         touch(s)
         dirty[s] = true
@@ -2764,7 +2842,7 @@ for k = 1, ns do
     out[#out + 1] = 1
     out[#out + 1] = s[PAUSED]
     for j = 1, 3 do out[#out + 1] = s[DEBIT][j] end
-    for j = 1, 3 do out[#out + 1] = s[REFUND][j] end
+    for j = 1, 4 do out[#out + 1] = s[REFUND][j] end
     local spent = 0
     for _, l in ipairs(s[LIMITS]) do
       if l[MORE] then
@@ -2866,7 +2944,11 @@ for _, s in ipairs(order) do
   local ms = KEEP
   for _, l in ipairs(s[LIMITS]) do
     if l[U] < l[BURST] then ms = max(ms, (l[BURST] - l[U]) * l[W] / l[N] / 999 + 1000) end
-    if l[MORE] then ms = max(ms, l[W] / 500 + KEEP) end
+    local m = l[MORE]
+    if m then
+      ms = max(ms, l[W] / 500 + KEEP)
+      if m[TEXT] == '' and not (m[GUARD] or m[WINDOW] or m[READ] or m[FOUND]) then l[MORE] = false end
+    end
   end
   if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
   if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end

@@ -187,6 +187,16 @@ func (p *path) endings() bool {
 	return false
 }
 
+// heard reports whether a reading has lowered a limit of the path.
+func (p *path) heard() bool {
+	for _, s := range p.all {
+		if s.sums.owed > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Passed notes that an attempt was not refused: see [limit.Reservation.Passed]. The
 // store hears of it where a whole burst went that no answer has judged.
 func (l *Limiter) Passed(handle uint64) {

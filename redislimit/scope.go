@@ -37,8 +37,12 @@ type scope struct {
 }
 
 // sums are debits and refunds over all time, modulo 2^52, in requests, input and
-// output tokens.
-type sums struct{ debits, refunds [3]int64 }
+// output tokens. owed is input that settlements found above its estimate, since the first
+// reading; 0 if there was none.
+type sums struct {
+	debits, refunds [3]int64
+	owed            int64
+}
 
 // A definition is how a scope begins.
 type definition struct {
