@@ -3,6 +3,7 @@ package redislimit
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -118,6 +119,7 @@ func (l *Limiter) readNews(r *reader, s *scope, now int64, full bool) {
 	for k := range 3 {
 		s.sums.refunds[k] = r.num()
 	}
+	s.sums.owed = r.num()
 	s.trail.note(now, s.sums.debits)
 	s.spent = r.num()
 	s.readSpending(r, now)
@@ -126,13 +128,30 @@ func (l *Limiter) readNews(r *reader, s *scope, now int64, full bool) {
 	}
 	s.told = l.epoch
 	s.open = int(r.num())
-	s.limits, s.windowed = s.limits[:0], false
+	s.limits, s.atEnd = s.limits[:0], false
 	for n := r.num(); n > 0 && r.err == nil; n-- {
 		k := l.readKnown(r, now)
 		s.limits = append(s.limits, k)
-		s.windowed = s.windowed || k.Law.Shape.Windowed()
+		s.atEnd = s.atEnd || k.Law.AtEnd
 	}
+	s.windows(now)
 	s.readNotes(r)
+}
+
+// windows notes until when the limits of s are asked as windows. One that is the law no
+// more may be asked for a sixth of its length.
+func (s *scope) windows(now int64) {
+	rest := time.Duration(0)
+	for _, k := range s.limits {
+		if k.Law.Shape.Windowed() {
+			s.windowed = math.MaxInt64
+			return
+		}
+		rest = max(rest, k.Rate.Window/6)
+	}
+	if s.windowed == math.MaxInt64 {
+		s.windowed = now + micros(rest)
+	}
 }
 
 func (l *Limiter) readKnown(r *reader, now int64) known {
@@ -309,6 +328,11 @@ func (l *Limiter) rejoin(c *call, lost bool) {
 		}
 	}
 	l.endAgain(c, lost)
+	if !lost {
+		for _, e := range l.entries.all() {
+			e.over = e.away == nil
+		}
+	}
 	l.controls = append(append([]*control(nil), c.controls...), l.controls...)
 	if lost {
 		l.remind()
@@ -324,10 +348,14 @@ func (l *Limiter) rejoin(c *call, lost bool) {
 func (l *Limiter) endAgain(c *call, lost bool) {
 	for i, key := range c.ends {
 		x := c.ended[i]
+		charged := cost(x.held, x.refund)
 		if lost {
 			x.refund = limit.Cost{Requests: min(0, x.refund.Requests), Input: min(0, x.refund.Input), Output: min(0, x.refund.Output)}
+			x.held = plus(charged, x.refund)
 			x.unspent = limit.Spend{Tokens: min(0, x.unspent.Tokens), Money: min(0, x.unspent.Money)}
 			key.taken = 0
+		} else {
+			x.held = limit.Cost{} // it ended with the member
 		}
 		x.places = 0
 		l.addEnd(key, x)
@@ -335,6 +363,9 @@ func (l *Limiter) endAgain(c *call, lost bool) {
 	}
 	for _, x := range l.ends { // its places went with the member
 		x.places = 0
+		if !lost {
+			x.held = limit.Cost{}
+		}
 	}
 	for _, x := range append(c.cancels, l.cancels...) {
 		l.drop(x.path)

@@ -310,7 +310,7 @@ func (l *Limiter) comeBack(gap bool) {
 		}
 		a.spent(e.path, e.cost, e.spend)
 		e.local.Keep()
-		e.away, e.local = nil, limit.Reservation{}
+		e.away, e.local, e.over = nil, limit.Reservation{}, true
 		e.epoch, e.taken = l.epoch, l.lastSrv
 		for _, s := range e.path.all {
 			l.holds[s]++

@@ -1,7 +1,8 @@
 // Package redislimit keeps one budget for many processes: the ledger of package
 // limit, with its state in Redis or Valkey.
 //
-// It counts as package limit does, by buckets, windows and guards, number for number.
+// It counts as package limit does, by buckets, windows, guards and the further books of
+// limits that are charged when calls end ([limit.Law.AtEnd]), number for number.
 //
 // # The promise
 //
@@ -23,7 +24,8 @@
 // One that another process's call admits is charged the difference to its new price at once.
 // What one process learns all know with their next call: pauses, drains, readings,
 // limits in force. A process that dies gives back its places and turns after
-// [Options.MemberTTL].
+// [Options.MemberTTL]. Where calls are charged when they end, its calls end then, as they
+// were reserved.
 //
 // No call takes longer than [Options.Timeout], even where the client does not heed
 // its context. While the store is away each process has its share, beginning from
@@ -64,8 +66,8 @@
 //
 // # The store
 //
-// The state has the number of its layout. A version that reads another one leaves it as
-// it is, and says so by a [LayoutError].
+// The state has the number of its layout. A state in the layout before is read on, and
+// is in the new one from then. Any other one is left as it is, and a [LayoutError] says so.
 //
 // Redis 6.2 or later, or Valkey, with or without a cluster. All keys of a budget
 // begin with "tripmeter:{Name}:" and lie in one slot; they are made in the script,

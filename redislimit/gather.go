@@ -191,8 +191,17 @@ func (c *call) encodeEnds() {
 		w.num(int64(key.path.at))
 		w.num(key.epoch)
 		w.num(key.taken)
-		w.num(x.places)
+		w.num(4*x.places + 2*bit(x.left > 0) + bit(key.ends))
 		w.cost(x.refund)
+		if key.ends {
+			w.cost(x.held)
+		}
+		if x.left > 0 {
+			w.num(x.left)
+			w.num(x.sent)
+			w.num(bit(x.made))
+			w.num(key.id)
+		}
 		w.spend(x.unspent)
 	}
 	w.num(int64(len(c.cancels)))

@@ -17,8 +17,9 @@
 local P45, P51, P52, P53 = 35184372088832, 2251799813685248, 4503599627370496, 9007199254740992
 -- The layout of what the keys hold stands before each scope, in its key. Any other
 -- change of the layout than new keys needs a new number, or two versions of this
--- script would read each other's numbers wrong. Without a number it is 0.
-local LAYOUT = 1
+-- script would read each other's numbers wrong. Without a number it is 0. A state in
+-- layout 1 is read on: it has no more than MORE's first four.
+local LAYOUT = 2
 local MINUTE = 60000000
 local DAY = 86400000000
 local KEEP = 3600000 -- ms that a scope, or a process that is gone, is remembered
@@ -69,11 +70,24 @@ for k = 1, ns do
 end
 local raw = call('MGET', unpack(keys))
 
+-- What a key of a scope holds, or its layout if that is another.
+local function scopeOf(text)
+  local layout, s = unpack_(text)
+  if layout == LAYOUT then return s end
+  if layout ~= 1 then return nil, type(layout) == 'number' and layout or 0 end
+  s[REFUND][4] = 0
+  for _, l in ipairs(s[LIMITS]) do
+    local m = l[MORE]
+    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND] = 0, 0, false, false end
+  end
+  return s
+end
+
 local found = {}
 for k = 1, ns do
   if raw[k + 1] then
-    local layout, s = unpack_(raw[k + 1])
-    if layout ~= LAYOUT then return pack({'layout', type(layout) == 'number' and layout or 0, LAYOUT}) end
+    local s, layout = scopeOf(raw[k + 1])
+    if not s then return pack({'layout', layout, LAYOUT}) end
     found[k] = s
   end
 end
@@ -185,8 +199,19 @@ local GU, GR, GAT, GBURST, GBASE, GOPEN, GKNOWN, GSHOWN, GSURE, GNEWEST, GHEARD,
 local SHAPE, WN, FIRST, QUIET, SPAN, GRID, WAT, EDGE, CUR, PAST, PRIOR, WOPEN, NAMED, HEAD, HEADAT, HEADU, SUM, TAIL, TAILAT, TAILU, RING, SPARE =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
 -- MORE: a guard, a window, how readings are read, and the law and the guard as they
--- were set, packed.
-local GUARD, WINDOW, READ, TEXT = 1, 2, 3, 4
+-- were set, packed; the instant until which the bucket is asked beside the window; the
+-- one from which a window that is the law no more is not asked, 0 for none; the further
+-- books of a limit whose calls are charged when they end, or false; the reading that
+-- lowered the bucket last, or false.
+local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND = 1, 2, 3, 4, 5, 6, 7, 8
+-- A reading: how far it is below the own books, in units and grains, the instant of which
+-- it speaks, and the reservation that brought it.
+local OVERU, OVERR, SAIDAT, SAIDBY = 1, 2, 3, 4
+-- The further books, as in limit/ended.go: all from the end, input from the start and
+-- output from the end (or false), and the units of open reservations.
+local WHOLE, HALVES, UNDERWAY = 1, 2, 3
+-- The place in what was set that says whether there are such books.
+local ATEND = 12
 local MARGIN, READAT, RSET, RLATE, ARIGHT, AAT, AUSED, SRIGHT, SAT, SUSED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local FIXED, LOG, SLIDING = 2, 3, 5
 local SLOTS, KEPT = 511, 1024
@@ -262,7 +287,10 @@ local function more()
     return paced(g[GU], g[GR], g[GBURST], l, min(c, g[GBURST]) + ahead, start)
   end
 
-  local function trusts(g, c) return g[GHEARD] == 0 or g[GKNOWN] == 1 and c <= g[GSURE] end
+  -- Behind a guard a sliding window is a guess, until an answer says what is left.
+  local function unheard(g, w) return g[GHEARD] == 0 and w[SHAPE] == SLIDING end
+
+  local function trusts(g, w, c) return unheard(g, w) or g[GKNOWN] == 1 and c <= g[GSURE] end
 
   local function shown(g, sent, units, sure)
     if sent < g[GNEWEST] or sent < g[GDEAF] then return end
@@ -399,7 +427,7 @@ local function more()
 
   local function logged(w, at) -- what counts at an instant not before now
     local sum, from = w[SUM], at - w[SPAN]
-    if at > w[WAT] then
+    if at > w[WAT] and sum > 0 then -- else the newest slot counts no more
       scan(w, w[TAIL], w[HEAD], function(_, a, u)
         if a > from then return true end
         sum = sum - u
@@ -579,7 +607,8 @@ local function more()
     return others(l, w, at, w[WN] - units - down)
   end
 
-  local function wlowerSent(l, w, sent, remaining, charged, returned)
+  -- What others used by then for sure, nil where that is forgotten.
+  local function unknown(l, w, sent, remaining, charged, returned)
     sent = min(sent, w[WAT])
     local left = w[WN] - remaining + charged - returned
     local missing
@@ -597,7 +626,12 @@ local function more()
       local m = left - since(w, sent - w[SPAN])
       if not missing or m < missing then missing = m end
     end
-    return missing ~= nil and others(l, w, sent, missing)
+    return missing
+  end
+
+  local function wlowerSent(l, w, sent, remaining, charged, returned)
+    local missing = unknown(l, w, sent, remaining, charged, returned)
+    return missing ~= nil and others(l, w, min(sent, w[WAT]), missing)
   end
 
   local function wdrain(l, w, keep, d)
@@ -643,54 +677,217 @@ local function more()
     return w
   end
 
-  local function credit(l, w) return w[WN] - used(l, w, w[WAT]) end
-
-  local function follow(s, l, m, law)
-    local name = s[SNAME] .. '\0' .. l[NAME]
-    local w = m[WINDOW]
-    if law[4] < FIXED then
-      if w then call('DEL', ring(w)) end
-      m[WINDOW] = false
-    elseif not w then
-      w = begin(l, name, law, now)
-      m[WINDOW] = w
-      wcharge(l, w, now, l[N] - min(l[U], l[N]))
-    else -- what was used goes on under the other law
-      roll(l, w, now)
-      local from, all = max(0, now - 2 * l[W]), {}
-      scan(w, floor(from / w[GRID]), w[HEAD], function(_, a, u)
-        if a >= from then all[#all + 1] = {a, u} end
-      end)
-      w = begin(l, name, law, from)
-      m[WINDOW] = w
-      for _, x in ipairs(all) do
-        roll(l, w, x[1])
-        wcharge(l, w, x[1], x[2])
-      end
-      roll(l, w, now)
+  -- What is left at an instant not before now, in units and grains.
+  local function level(l, w, at)
+    local u, r = w[WN], 0
+    if w[SHAPE] ~= LOG then
+      local q, rest = paned(l, w, at)
+      u = u - q
+      if rest > 0 then u, r = u - 1, l[W] - rest end
     end
+    if islog(w) then
+      local n = w[WN] - logged(w, at)
+      if n <= u then u, r = n, 0 end
+    end
+    return u, r
+  end
+
+  local function credit(l, w) return (level(l, w, w[WAT])) end
+
+  local function below(u, r, u2, r2) return u < u2 or u == u2 and r < r2 end
+
+  ------------------------------------------------ readings of the bucket
+
+  -- The own books hold no more than the burst: Bucket.trim. It comes before anything that
+  -- makes the level fall.
+  local function trim(l)
+    local f = l[MORE] and l[MORE][FOUND]
+    if not f then return end
+    local u, r = l[BURST] - l[U], 0
+    if l[R] > 0 then u, r = u - 1, l[W] - l[R] end
+    if below(u, r, f[OVERU], f[OVERR]) then f[OVERU], f[OVERR] = u, r end
+    if f[OVERU] == 0 and f[OVERR] == 0 then l[MORE][FOUND] = false end
+  end
+  X.trim = trim
+
+  -- A reading of the instant at has lowered the level, which was u and r: bound.heard.
+  X.heard = function(l, u, r, at, by)
+    local m = l[MORE]
+    local f = m[FOUND] or {0, 0}
+    u, r = u - l[U] + f[OVERU], r - l[R] + f[OVERR]
+    if r < 0 then u, r = u - 1, r + l[W] elseif r >= l[W] then u, r = u + 1, r - l[W] end
+    m[FOUND] = {min(u, P52), r, at, by}
+  end
+
+  -- A settlement charges what the last reading may have in it: bound.knew, Bucket.found.
+  X.knew = function(l, back, e)
+    local f = l[MORE][FOUND]
+    local own, n = e[4] == f[SAIDBY] and e[2] <= f[SAIDAT], 0
+    if own and e[3] == 1 then
+      n = max(0, -amount(back, l[UNIT]))
+    elseif l[UNIT] % 2 == 1 and (own or e[1] <= f[SAIDAT] - 250000) then
+      n = max(0, -back[2])
+    end
+    trim(l)
+    if n == 0 or not l[MORE][FOUND] then return end
+    local u, r = n, 0
+    if below(f[OVERU], f[OVERR], u, r) then u, r = f[OVERU], f[OVERR] end
+    f[OVERU], f[OVERR] = f[OVERU] - u, f[OVERR] - r
+    if f[OVERR] < 0 then f[OVERU], f[OVERR] = f[OVERU] - 1, f[OVERR] + l[W] end
+    l[U], l[R] = l[U] + u, l[R] + r
+    if l[R] >= l[W] then l[U], l[R] = l[U] + 1, l[R] - l[W] end
   end
 
   ------------------------------------------------ both, and the bucket
 
+  -- The window that is asked, and the further books.
+  local function windows(m)
+    local all, b = {m[WINDOW] or nil}, m[BOOKS]
+    if b then
+      all[#all + 1] = b[WHOLE]
+      all[#all + 1] = b[HALVES] or nil
+    end
+    return all
+  end
+
+  local function lose(m, which)
+    if which == WINDOW then
+      if m[WINDOW] then call('DEL', ring(m[WINDOW])) end
+    elseif m[BOOKS] then
+      call('DEL', ring(m[BOOKS][WHOLE]))
+      if m[BOOKS][HALVES] then call('DEL', ring(m[BOOKS][HALVES])) end
+    end
+    m[which] = false
+  end
+
   local function ready(l)
     local m = l[MORE]
-    local w = m[WINDOW]
+    if m[LEAVES] > 0 and now >= m[LEAVES] then
+      lose(m, WINDOW)
+      m[LEAVES] = 0
+    end
+    local w, b = m[WINDOW], m[BOOKS]
     if w then roll(l, w, now) end
-    return m[GUARD], w
+    if b then
+      roll(l, b[WHOLE], now)
+      if b[HALVES] then roll(l, b[HALVES], now) end
+    end
+    return m[GUARD], w, m
+  end
+
+  -- The credit, in units and grains: meter.there.
+  local function there(l)
+    local u, r = l[U], l[R]
+    if not l[MORE] then return u, r end
+    local g, w, m = ready(l)
+    if not w or g and unheard(g, w) then return u, r end
+    local least, rest = level(l, w, now)
+    for _, x in ipairs(windows(m)) do
+      local u2, r2 = level(l, x, now)
+      if below(u2, r2, least, rest) then least, rest = u2, r2 end
+    end
+    if (g or now < m[JOINT]) and below(u, r, least, rest) then return u, r end
+    return least, rest
+  end
+
+  local function sixth(l) return floor((l[W] + 5) / 6) end
+
+  -- The law of the window is no more: meter.leave.
+  local function leave(l, m)
+    local w = m[WINDOW]
+    if not w or m[LEAVES] > 0 then return end
+    lose(m, BOOKS)
+    roll(l, w, now)
+    local u, r = level(l, w, now)
+    if not below(u, r, l[U], l[R]) then
+      lose(m, WINDOW)
+      return
+    end
+    -- Three times a wait that package limit rounds up to its nanoseconds.
+    local k = l[W] * 1000 < P53 and 1000 or 1
+    local q, s = muldiv(l[U] - u, k * l[W], l[N])
+    local d = q - floor((k * (r - l[R]) - s) / l[N])
+    m[LEAVES] = now + min(sixth(l), max(1, floor((3 * d + k - 1) / k)))
+    m[JOINT] = m[LEAVES]
+  end
+
+  -- w under another law, with the use that it has kept: Window.become.
+  local function become(l, w, law)
+    roll(l, w, now)
+    local was, shape, from, all = credit(l, w), w[SHAPE], max(0, now - 2 * l[W]), {}
+    scan(w, floor(from / w[GRID]), w[HEAD], function(_, a, u)
+      if a >= from then all[#all + 1] = {a, u} end
+    end)
+    w = begin(l, w[RING], law, from)
+    for _, x in ipairs(all) do
+      roll(l, w, x[1])
+      wcharge(l, w, x[1], x[2])
+    end
+    roll(l, w, now)
+    if shape == w[SHAPE] then wcharge(l, w, now, credit(l, w) - was) end
+    return w
+  end
+
+  -- meter.follow
+  local function follow(s, l, m, law)
+    if law[4] < FIXED then
+      leave(l, m)
+      return
+    end
+    local had, name, first = there(l), s[SNAME] .. '\0' .. l[NAME], law
+    local w, b = m[WINDOW], m[BOOKS]
+    m[LEAVES] = 0
+    if law[ATEND] == 1 then
+      first = {unpack(law)}
+      first[9] = 0
+    end
+    if w then
+      m[WINDOW] = become(l, w, first)
+    else
+      m[WINDOW] = begin(l, name, first, now)
+      wcharge(l, m[WINDOW], now, l[N] - min(l[U], l[N]))
+    end
+    if law[ATEND] ~= 1 then
+      lose(m, BOOKS)
+    elseif b then
+      b[WHOLE] = become(l, b[WHOLE], law)
+      if b[HALVES] then b[HALVES] = become(l, b[HALVES], law) end
+    else
+      local function book(at)
+        local x = begin(l, name .. at, law, now)
+        wcharge(l, x, now, x[WN] - max(0, had))
+        return x
+      end
+      m[BOOKS] = {book('\0w'), l[UNIT] == 3 and book('\0h'), 0}
+    end
+  end
+
+  -- Whether the window and the further books have room.
+  local function fits(l, m, c)
+    for _, x in ipairs(windows(m)) do
+      if not wadmits(l, x, c) then return false end
+    end
+    return true
+  end
+
+  local function wlongest(l, m, start, ahead, c)
+    local d = 0
+    for _, x in ipairs(windows(m)) do d = max(d, wwait(l, x, start, ahead, c)) end
+    return d
   end
 
   X.admits = function(l, c)
-    local g, w = ready(l)
+    local g, w, m = ready(l)
     if g and not passes(l, g, c) or c > l[LARGEST] then return false end
     local room = l[U] >= min(c, l[BURST])
     if not w then return room end
-    if g then return room and (trusts(g, c) or wadmits(l, w, c)) end
-    return wadmits(l, w, c)
+    if g then return room and (trusts(g, w, c) or fits(l, m, c)) end
+    return (room or now >= m[JOINT]) and fits(l, m, c)
   end
 
   X.spend = function(l, c)
     local g, w = ready(l)
+    trim(l)
     put(l, l[U] - c, l[R])
     if g then
       gadvance(l, g)
@@ -706,25 +903,64 @@ local function more()
     if w then wrefund(l, w, taken, d) end
   end
 
+  -- A call is admitted.
+  X.take = function(l, c, input)
+    X.spend(l, c)
+    local b = l[MORE][BOOKS]
+    if not b then return end
+    b[UNDERWAY] = min(P52, b[UNDERWAY] + c)
+    if b[HALVES] then wcharge(l, b[HALVES], now, input) end
+  end
+
+  -- Calls that were admitted then and held that end, and that comes back: endBooks.ended.
+  X.ended = function(l, taken, held, back)
+    ready(l)
+    local b, unit = l[MORE][BOOKS], l[UNIT]
+    local charged = {max(0, held[1] - back[1]), max(0, held[2] - back[2]), max(0, held[3] - back[3])}
+    b[UNDERWAY] = max(0, b[UNDERWAY] - amount(held, unit))
+    wcharge(l, b[WHOLE], now, amount(charged, unit))
+    if b[HALVES] then
+      wrefund(l, b[HALVES], taken, back[2])
+      wcharge(l, b[HALVES], now, max(0, -back[2]) + charged[3])
+    end
+  end
+
+  -- Open reservations whose process is gone end as they are: their units, or their output.
+  X.lapsed = function(l, n, output)
+    ready(l)
+    local b = l[MORE] and l[MORE][BOOKS]
+    if not b then return end
+    if output then
+      if b[HALVES] then wcharge(l, b[HALVES], now, n) end
+      return
+    end
+    b[UNDERWAY] = max(0, b[UNDERWAY] - n)
+    wcharge(l, b[WHOLE], now, n)
+  end
+
   X.wait = function(l, start, ahead, c)
-    local g, w = ready(l)
-    local d = 0
-    if not w or g then d = paced(l[U], l[R], l[BURST], l, min(c, l[BURST]) + ahead, start) end
-    if w and not (g and trusts(g, ahead + c)) then d = max(d, wwait(l, w, start, ahead, c)) end
+    local g, w, m = ready(l)
+    if w and m[LEAVES] > 0 and start >= m[LEAVES] then w = false end
+    if w and not g and m[LEAVES] == 0 and start >= m[JOINT] then return wlongest(l, m, start, ahead, c) end
+    local d = paced(l[U], l[R], l[BURST], l, min(c, l[BURST]) + ahead, start)
+    if w and not g and m[LEAVES] == 0 then
+      d = min(d, m[JOINT] - start)
+      return min(P52, d + wlongest(l, m, start + d, ahead, c))
+    end
+    if w and not (g and trusts(g, w, ahead + c)) then
+      local more = wlongest(l, m, start, ahead, c)
+      if m[LEAVES] > 0 then more = min(more, m[LEAVES] - start) end
+      d = max(d, more)
+    end
     if g then d = max(d, gwait(l, g, start, ahead, c)) end
     return d
   end
 
-  X.credit = function(l)
-    local g, w = ready(l)
-    if not w or g and g[GHEARD] == 0 then return l[U] end
-    if g then return min(credit(l, w), l[U]) end
-    return credit(l, w)
-  end
+  X.credit = function(l) return (there(l)) end
 
   X.capacity = function(l)
-    local g, w = ready(l)
-    if not g then return w and l[N] or l[BURST] end
+    local g, w, m = ready(l)
+    if not g then return w and m[LEAVES] == 0 and l[N] or l[BURST] end
     local n = g[GBURST]
     if g[GOPEN] == 1 then n = l[N] elseif g[GKNOWN] == 1 then n = max(n, g[GSHOWN]) end
     return max(0, min(l[BURST], n))
@@ -741,70 +977,99 @@ local function more()
   end
 
   X.refused = function(l, keep, d)
-    local g, w = ready(l)
+    local g, w, m = ready(l)
     if g then
       grefused(l, g)
       return false
     end
-    return w and wdrain(l, w, keep, d) or false
+    if not w then return false end
+    if not m[BOOKS] then return wdrain(l, w, keep, d) end
+    local u, r = there(l)
+    m[JOINT] = max(m[JOINT], now + d + sixth(l))
+    local u2, r2 = there(l)
+    return below(u2, r2, u, r)
   end
 
   -- A gap in the state: blind is how long nobody knows what was sent, or below zero.
   X.unlearn = function(l, at, blind)
     if at < now - 2 * l[W] then return end -- what was sent then does not count now
-    local g, w = ready(l)
+    local g, _, m = ready(l)
     if g then
       grefused(l, g)
       gput(g, min(g[GU], 0), 0)
     end
-    if not w then return end
-    if blind < 0 then
-      wlower(l, w, at, 0)
-    else
-      wcharge(l, w, at, min(l[N], (earn(0, 0, l[N], blind, l[W]))))
+    for _, w in ipairs(windows(m)) do
+      if blind < 0 then
+        wlower(l, w, at, 0)
+      else
+        wcharge(l, w, at, min(l[N], (earn(0, 0, l[N], blind, l[W]))))
+      end
     end
   end
 
   X.known = function(l, units)
-    local _, w = ready(l)
-    return w and wlower(l, w, now, units) or false
+    local _, _, m = ready(l)
+    local fell = false
+    for _, w in ipairs(windows(m)) do fell = wlower(l, w, now, units) or fell end
+    return fell
   end
 
   -- Around a change of the rate.
   X.before = function(l)
-    local g, w = ready(l)
+    local g, _, m = ready(l)
     if g then gadvance(l, g) end
-    return w and credit(l, w)
+    trim(l)
+    local was = {}
+    for k, w in ipairs(windows(m)) do was[k] = credit(l, w) end
+    return was
   end
   X.after = function(l, was, win)
     local m = l[MORE]
-    local g, w = m[GUARD], m[WINDOW]
+    local g = m[GUARD]
     if g then gset(l, g, g[GBASE], win) end
-    if not w then return end
-    if win == l[W] then
-      local n = max(1, l[N] - w[SPARE])
-      if n > w[WN] then wcharge(l, w, now, n - w[WN]) end
-      w[WN] = n
-    else
-      local text = unpack_(m[TEXT])
-      w = begin(l, w[RING], text, now)
-      m[WINDOW] = w
-      wcharge(l, w, now, w[WN] - min(was, w[WN]))
+    local f = m[FOUND]
+    if f and win ~= l[W] then f[OVERR] = muldiv(f[OVERR], l[W], win) end
+    for k, w in ipairs(windows(m)) do
+      if win == l[W] then
+        local n = max(1, l[N] - w[SPARE])
+        if n > w[WN] then wcharge(l, w, now, n - w[WN]) end
+        w[WN] = n
+      else
+        local law = {0, 0, 0, w[SHAPE], w[WOPEN] == 1 and w[EDGE] or 0, w[FIRST], w[SPAN] - win, w[QUIET], w[SPARE]}
+        if m[LEAVES] == 0 then law[5] = unpack_(m[TEXT])[5] end
+        local x = begin(l, w[RING], law, now)
+        for j = SHAPE, SPARE do w[j] = x[j] end
+        wcharge(l, w, now, w[WN] - min(was[k], w[WN]))
+      end
     end
+  end
+
+  -- No more is there than that, after the books that are asked have changed: meter.hold.
+  local function hold(l, m, u, r)
+    local u2, r2 = there(l)
+    if not below(u, r, u2, r2) then return end
+    if below(u, r, l[U], l[R]) then
+      trim(l)
+      put(l, u, r)
+    end
+    l[TU], l[TR] = 0, 0
+    u2, r2 = there(l)
+    local w = m[WINDOW]
+    if not w or m[GUARD] or not below(u, r, u2, r2) then return end
+    m[JOINT] = now + sixth(l)
+    if w[SHAPE] == FIXED and w[WOPEN] == 1 then m[JOINT] = min(m[JOINT], w[EDGE] + l[W]) end
   end
 
   local none = {0, 0, 0, 0, 0, 0, 0, 0, 0}
   X.obey = function(s, l, text)
-    local m = l[MORE] or {false, false, false, ''}
+    local had, rest = there(l)
+    local m = l[MORE] or {false, false, false, '', 0, 0, false, false}
     local old = m[TEXT] == '' and none or unpack_(m[TEXT])
     local new = text == '' and none or unpack_(text)
     l[MORE], m[TEXT] = m, text
-    for k = 4, 9 do
-      if old[k] ~= new[k] then
-        follow(s, l, m, new)
-        break
-      end
-    end
+    local other = old[ATEND] ~= new[ATEND]
+    for k = 4, 9 do other = other or old[k] ~= new[k] end
+    if other then follow(s, l, m, new) end
     local g = m[GUARD]
     if g then gadvance(l, g) end
     if new[1] == old[1] then
@@ -814,7 +1079,10 @@ local function more()
       m[GUARD] = newGuard(l, new[1])
     else
       -- A short burst instead of the guard: what went through that is not there.
-      if l[BURST] < l[N] and not m[WINDOW] and (g[GU] < l[U] or g[GU] == l[U] and g[GR] < l[R]) then put(l, g[GU], g[GR]) end
+      if l[BURST] < l[N] and not m[WINDOW] and (g[GU] < l[U] or g[GU] == l[U] and g[GR] < l[R]) then
+        trim(l)
+        put(l, g[GU], g[GR])
+      end
       m[GUARD] = false
     end
     local r = m[READ]
@@ -825,7 +1093,8 @@ local function more()
       r = false
     end
     m[READ] = r
-    if text == '' and not m[GUARD] and not m[WINDOW] and not r then l[MORE] = false end
+    if text == '' and not m[GUARD] and not m[WINDOW] and not r and not m[FOUND] then l[MORE] = false end
+    hold(l, m, had, rest)
   end
 
   -- Of which instant readings speak: limit/lower.go has the rule.
@@ -840,9 +1109,11 @@ local function more()
     if at < at2 then fill = -fill end
     return min(math.abs(rem - still), math.abs(rem - still - fill))
   end
+  -- Whether a reading is one of now, and whether it is one of the sending.
   X.late = function(l, remaining, sent, sum, sumThen)
-    local r = l[MORE][READ]
-    if not r or r[READAT] == 0 then return false end
+    local _, w, m = ready(l)
+    local r = m[READ]
+    if not r or r[READAT] == 0 then return false, true end
     if r[RSET] == 1 and remaining < l[N] - floor(l[N] / 50) then
       local a = apart(remaining, now, sum, r[ARIGHT], r[AAT], r[AUSED], l)
       local b = apart(remaining, sent, sumThen, r[SRIGHT], r[SAT], r[SUSED], l)
@@ -855,15 +1126,23 @@ local function more()
     end
     r[RSET], r[ARIGHT], r[AAT], r[AUSED] = 1, remaining, now, sum
     r[SRIGHT], r[SAT], r[SUSED] = remaining, sent, sumThen
-    return r[RLATE] >= 3
+    local late = r[RLATE] >= 3
+    if w and not m[GUARD] then late = r[READAT] == 2 end
+    return late, not late and (w and true or r[RLATE] < 0)
   end
   X.margin = function(l) return l[MORE][READ] and l[MORE][READ][MARGIN] or 0 end
 
   X.saw = function(l, sent, remaining, charged, returned, near)
-    local g, w = ready(l)
+    local g, w, m = ready(l)
     local left = remaining - X.margin(l) - charged + returned
     if g then shown(g, sent, left, left - near) end
-    return w and not g and wlowerSent(l, w, sent, remaining, charged, returned) or false
+    if not w or g then return false end
+    if not m[BOOKS] then return wlowerSent(l, w, sent, remaining, charged, returned) end
+    -- Each call that is open may be in the reading or not: endBooks.lowerSent.
+    local n = unknown(l, m[BOOKS][WHOLE], sent, remaining, 0, m[BOOKS][UNDERWAY])
+    if not n or n < 1 then return false end
+    for _, x in ipairs(windows(m)) do wcharge(l, x, min(sent, now), min(n, 4 * MOST)) end
+    return true
   end
 
   X.spent = function(l) -- when a whole burst went that nobody has judged yet
@@ -872,8 +1151,10 @@ local function more()
   end
 
   X.drop = function(l)
-    local w = l[MORE] and l[MORE][WINDOW]
-    if w then call('DEL', ring(w)) end
+    local m = l[MORE]
+    if not m then return end
+    lose(m, WINDOW)
+    lose(m, BOOKS)
   end
 
   return X
@@ -1239,17 +1520,23 @@ local function get(name)
   local s = scopes[name]
   if s == nil then
     local packed = call('GET', pre .. 's:' .. name)
-    local _, kept = nil, false
-    if packed then _, kept = unpack_(packed) end
-    s = open(name, kept)
+    s = open(name, packed and scopeOf(packed) or false)
   end
   return s
 end
 
-local function hold(who, s, n)
+local function hold(who, field, n)
   local h = holds[who]
   if not h then h = {}; holds[who] = h end
-  h[s[SNAME]] = (h[s[SNAME]] or 0) + n
+  h[field] = (h[field] or 0) + n
+end
+
+-- What the open reservations of a process hold in end books, in units and in output:
+-- it is charged there once the process is gone.
+local function bear(who, s, l, units, output)
+  local field = s[SNAME] .. '\0' .. l[NAME]
+  hold(who, field, units)
+  if l[MORE][BOOKS][HALVES] then hold(who, field .. '\0', output) end
 end
 
 -- A path is what one call takes from: the root, further scopes, the tenant.
@@ -1269,12 +1556,18 @@ local function newPath(class, tenant, list)
   return {class = class, tenant = tenant, names = list, s = all, weight = weight}
 end
 
--- Give back (or charge, where negative) to every limit that charged it.
-local function correct(path, refund, epoch, taken)
+-- Give back (or charge, where negative) to every limit that charged it. held is what
+-- calls of the process held that end. If it is not known, they held what comes back.
+-- sent is when the attempt of one call left, the instant of its note, 1 if all was charged
+-- by then, and its name: it is there if its input was above the estimate.
+local function correct(who, path, refund, epoch, taken, held, sent)
+  held = held or {max(0, refund[1]), max(0, refund[2]), max(0, refund[3])}
   for _, s in ipairs(path.s) do
     fold(s[REFUND], refund, 1)
+    if sent then s[REFUND][4] = (s[REFUND][4] + max(0, -refund[2])) % P52 end
     for _, l in ipairs(s[LIMITS]) do
       local d = amount(refund, l[UNIT])
+      if sent and l[MORE] and l[MORE][FOUND] and l[BORN] <= epoch then more().knew(l, refund, sent) end
       if d ~= 0 and l[BORN] <= epoch then
         if not l[MORE] then
           put(l, l[U] + d, l[R])
@@ -1283,6 +1576,10 @@ local function correct(path, refund, epoch, taken)
         else
           more().spend(l, -d)
         end
+      end
+      if l[MORE] and l[MORE][BOOKS] and l[BORN] <= epoch then
+        more().ended(l, taken, held, refund)
+        bear(who, s, l, -amount(held, l[UNIT]), -held[3])
       end
     end
     touch(s)
@@ -1405,10 +1702,15 @@ rest = function()
       end
       s[OPEN] = s[OPEN] + 1
       fold(s[DEBIT], cost, 1)
-      hold(who, s, 1)
+      hold(who, s[SNAME], 1)
       for _, l in ipairs(s[LIMITS]) do
         local c = amount(cost, l[UNIT])
-        if l[MORE] then more().spend(l, c) elseif c > 0 then put(l, l[U] - c, l[R]) end
+        if l[MORE] then
+          more().take(l, c, cost[2])
+          if l[MORE][BOOKS] then bear(who, s, l, c, cost[3]) end
+        elseif c > 0 then
+          put(l, l[U] - c, l[R])
+        end
       end
       touch(s)
     end
@@ -1802,6 +2104,7 @@ settings = function()
 
   local function lower(l, u, r)
     if not less(u, r, l[U], l[R]) then return false end
+    if l[MORE] then more().trim(l) end
     put(l, u, r)
     return true
   end
@@ -1862,7 +2165,7 @@ settings = function()
   end
 
   local function create(name)
-    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0},
+    local s = {name, 0, '', '', 0, 0, 0, 1, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0, 0},
       newLine('', {0, 0, 0, 0, 0, 0, 0, 0, ''}, 0), {}, 0, 0, 0, '', ''}
     scopes[name] = s
     touch(s)
@@ -2101,22 +2404,29 @@ if now >= root[SWEEP] then
     if who ~= pid then
       call('ZREM', pre .. 'm', who)
       live[who] = false
-      local h = call('HGETALL', pre .. 'h:' .. who)
-      for k = 1, #h, 2 do
-        local s = get(h[k])
-        if s then
-          s[OPEN] = max(0, s[OPEN] - tonumber(h[k + 1]))
-          touch(s)
-          dirty[s] = true
-        end
-      end
       -- What it was granted and never heard of was never sent.
       for _, m in ipairs(call('LRANGE', pre .. 'i:' .. who, 0, 255)) do
         m = unpack_(m)
         if m[2] >= 0 then
           local path = rest().laneOf(m[3])
-          correct(path, {m[4], m[5], m[6]}, m[2], m[8])
+          correct(who, path, {m[4], m[5], m[6]}, m[2], m[8])
           if paying then pay().amend(path, -m[9], -m[10], m[2], m[8]) end
+        end
+      end
+      local h, less = call('HGETALL', pre .. 'h:' .. who), holds[who] or {}
+      holds[who] = nil
+      for k = 1, #h, 2 do
+        local name, limit, output = string.match(h[k], '^(%Z*)%z?(%Z*)(%z?)$')
+        local s, n = get(name), max(0, tonumber(h[k + 1]) + (less[h[k]] or 0))
+        if s and name == h[k] then
+          s[OPEN] = max(0, s[OPEN] - n)
+        elseif s then
+          local l = rest().find(s, limit)
+          if l and l[MORE] then more().lapsed(l, n, output ~= '') end
+        end
+        if s then
+          touch(s)
+          dirty[s] = true
         end
       end
       call('DEL', pre .. 'h:' .. who, pre .. 'i:' .. who)
@@ -2139,7 +2449,7 @@ for _ = 1, nx() do
   local s, n = scopes[names[nx()]], nx()
   if s then
     s[OPEN] = s[OPEN] + n
-    hold(pid, s, n)
+    hold(pid, s[SNAME], n)
     touch(s)
   end
 end
@@ -2148,16 +2458,20 @@ end
 
 for _ = 1, nx() do
   local path, epoch, taken, places = paths[nx()], nx(), nx(), nx()
-  local refund = {nx(), nx(), nx()}
+  local refund, held = {nx(), nx(), nx()}, nil
+  local kind, sent = places % 4, nil
+  places = floor(places / 4)
+  if kind % 2 == 1 then held = {nx(), nx(), nx()} end
+  if kind >= 2 then sent = {nx(), nx(), nx(), pid .. ':' .. string.format('%.0f', nx())} end
   for _, s in ipairs(path.s) do
     if places > 0 then
       s[OPEN] = max(0, s[OPEN] - places)
-      hold(pid, s, -places)
+      hold(pid, s[SNAME], -places)
       touch(s)
       dirty[s] = true
     end
   end
-  if refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(path, refund, epoch, taken) end
+  if held or refund[1] ~= 0 or refund[2] ~= 0 or refund[3] ~= 0 then correct(pid, path, refund, epoch, taken, held, sent) end
   local tokens, money = nx(), nx()
   if paying and (tokens ~= 0 or money ~= 0) then
     if taken == 0 then -- never charged here: a share spent it, or the state was lost
@@ -2215,6 +2529,7 @@ for _ = 1, changes do
   elseif kind == 4 then -- lower: what was left at `at`, when the sums were these
     local limit, remaining, at, refused, young = nx(), nx(), nx(), nx(), nx()
     local d, f, b = {nx(), nx(), nx()}, {nx(), nx(), nx()}, {nx(), nx(), nx()}
+    local owed, by = nx(), pid .. ':' .. string.format('%.0f', nx())
     local l = s and M.find(s, limit)
     local fell = false
     if l then
@@ -2228,19 +2543,28 @@ for _ = 1, changes do
         if back[k] > P52 / 2 then back[k] = back[k] - P52 end
         if near[k] > P52 / 2 then near[k] = near[k] - P52 end
       end
-      local unit, late, margin = l[UNIT], false, 0
+      -- Readings count what was found from the first one on, and never from nothing.
+      s[REFUND][4] = max(1, s[REFUND][4])
+      back[2] = back[2] + (s[REFUND][4] - owed) % P52
+      local unit, late, ofSending, margin = l[UNIT], false, true, 0
       local charged, returned = amount(out, unit), amount(back, unit)
       at = min(at, now)
       if l[MORE] then
         margin = more().margin(l)
-        late = more().late(l, remaining, at,
+        late, ofSending = more().late(l, remaining, at,
           (amount(s[DEBIT], unit) - amount(s[REFUND], unit)) % P52, (amount(d, unit) - amount(f, unit)) % P52)
       end
       -- Both sums are within 2^52 either way: with what is left they may pass it.
       local u, r = earn(max(-P52, min(remaining - margin - charged, P52)) + returned, 0, l[N], now - at, l[W])
-      if late and u < remaining - margin then u, r = remaining - margin, 0 end
+      local said, u0, r0 = at, l[U], l[R]
+      if not ofSending and u < remaining - margin then
+        u, r = remaining - margin, 0
+        if late then said = now end
+      end
       fell = C.lower(l, u, r)
       if fell then
+        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false}
+        more().heard(l, u0, r0, said, by)
         l[TU], l[TR] = 0, 0
         touch(s)
         dirty[s] = true
@@ -2367,6 +2691,10 @@ while k < na do
       for _, l in ipairs(ps[j][LIMITS]) do
         flat[#flat + 1] = l
         path.more = path.more or l[MORE]
+        if l[MORE] and l[MORE][BOOKS] then
+          path.ends = path.ends or {}
+          path.ends[#path.ends + 1] = {ps[j], l}
+        end
       end
     end
     path.flat, path.n, path.sum = flat, 0, {0, 0, 0}
@@ -2444,8 +2772,9 @@ while k < na do
         local l = flat[j]
         local unit = l[UNIT]
         local c = unit == 0 and cr or unit == 1 and ci or unit == 2 and co or ci + co
-        if l[MORE] then more().spend(l, c) else l[U] = l[U] - c end
+        if l[MORE] then more().take(l, c, ci) else l[U] = l[U] - c end
       end
+      for _, x in ipairs(path.ends or {}) do bear(pid, x[1], x[2], amount({cr, ci, co}, x[2][UNIT]), co) end
       for j = 1, #ps do ps[j][OPEN] = ps[j][OPEN] + 1 end
       if paying and tokens + money > 0 then pay().charge(path, tokens, money) end
       local sum = path.sum
@@ -2463,7 +2792,7 @@ for _, path in ipairs(paths) do
   if path.n and path.n > 0 then
     for _, s in ipairs(path.s) do
       fold(s[DEBIT], path.sum, 1)
-      hold(pid, s, path.n)
+      hold(pid, s[SNAME], path.n)
       touch(s)
     end
   end
@@ -2513,7 +2842,7 @@ for k = 1, ns do
     out[#out + 1] = 1
     out[#out + 1] = s[PAUSED]
     for j = 1, 3 do out[#out + 1] = s[DEBIT][j] end
-    for j = 1, 3 do out[#out + 1] = s[REFUND][j] end
+    for j = 1, 4 do out[#out + 1] = s[REFUND][j] end
     local spent = 0
     for _, l in ipairs(s[LIMITS]) do
       if l[MORE] then
@@ -2590,7 +2919,7 @@ for who, h in pairs(holds) do
       local key = pre .. 'h:' .. who
       local sum = call('HINCRBY', key, name, n)
       if sum == n then call('PEXPIRE', key, KEEP) end -- it may be new
-      if sum == 0 then call('HDEL', key, name) end
+      if sum <= 0 then call('HDEL', key, name) end
     end
   end
 end
@@ -2615,7 +2944,11 @@ for _, s in ipairs(order) do
   local ms = KEEP
   for _, l in ipairs(s[LIMITS]) do
     if l[U] < l[BURST] then ms = max(ms, (l[BURST] - l[U]) * l[W] / l[N] / 999 + 1000) end
-    if l[MORE] then ms = max(ms, l[W] / 500 + KEEP) end
+    local m = l[MORE]
+    if m then
+      ms = max(ms, l[W] / 500 + KEEP)
+      if m[TEXT] == '' and not (m[GUARD] or m[WINDOW] or m[READ] or m[FOUND]) then l[MORE] = false end
+    end
   end
   if s[PAUSED] > now then ms = max(ms, (s[PAUSED] - now) / 1000 + KEEP) end
   if s[WAITN] > 0 or s[OPEN] > 0 then ms = max(ms, LINE) end

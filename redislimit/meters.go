@@ -6,10 +6,10 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// Meters says that the store counts by windows, and keeps guards and allowances. A call
-// that waits is priced anew.
+// Meters says that the store counts by windows, also from the ends of calls, and keeps
+// guards and allowances. A call that waits is priced anew.
 func (l *Limiter) Meters() limit.Meters {
-	return limit.Meters{Windows: true, Guards: true, Allowances: true, Prices: true}
+	return limit.Meters{Windows: true, Guards: true, Allowances: true, Ends: true, Prices: true}
 }
 
 var _ limit.Metered = (*Limiter)(nil)
@@ -58,6 +58,9 @@ func moreOf(l limit.Limit, store int64) string {
 		w.num(n)
 	}
 	w.str(l.LawWhy)
+	if law.AtEnd {
+		w.num(1)
+	}
 	return string(w.bytes())
 }
 
@@ -78,6 +81,7 @@ func readMore(packed string, l *limit.Limit, local func(us int64) time.Time) {
 		l.LawSince = local(since)
 	}
 	l.LawWhy = r.str()
+	l.Law.AtEnd = r.b != "" && r.num() == 1
 }
 
 // paced is l as a process keeps it while the store is away. Nobody knows what the
@@ -163,10 +167,30 @@ func (t *trail) at(now int64) [3]int64 {
 	return oldest
 }
 
-// windowed reports whether a limit of the path is a window.
-func (p *path) windowed() bool {
+// windowed reports whether a limit of the path is asked as a window at that instant.
+func (p *path) windowed(now int64) bool {
 	for _, s := range p.all {
-		if s.windowed {
+		if now < s.windowed {
+			return true
+		}
+	}
+	return false
+}
+
+// endings reports whether a limit of the path counts calls from their ends.
+func (p *path) endings() bool {
+	for _, s := range p.all {
+		if s.atEnd {
+			return true
+		}
+	}
+	return false
+}
+
+// heard reports whether a reading has lowered a limit of the path.
+func (p *path) heard() bool {
+	for _, s := range p.all {
+		if s.sums.owed > 0 {
 			return true
 		}
 	}

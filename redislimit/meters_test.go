@@ -217,7 +217,7 @@ func compare(t *testing.T, d direct, name string, lim limit.Limit, r *rand.Rand)
 			bb := dd
 			bb[1] = (bb[1] - near + wrap) % wrap
 			l.change(&control{kind: ctlLower, scope: s, name: lim.Name, nums: []int64{remaining, sent, 0, 0,
-				dd[0], dd[1], dd[2], ff[0], ff[1], ff[2], bb[0], bb[1], bb[2]}})
+				dd[0], dd[1], dd[2], ff[0], ff[1], ff[2], bb[0], bb[1], bb[2], 1, 0}})
 			x.reading(instant(), time.Duration(sent)*time.Microsecond, lim.Rate, remaining, charged, near)
 		case k == 15 && lim.Guard > 0:
 			l.DrainScope("s", lim.Name, 3000, 50*time.Millisecond)

@@ -150,11 +150,8 @@ func (l *Limiter) charge(w *waiter, e *entry) {
 	if !ok || now == e.cost || !l.possible(e.path, now) {
 		return
 	}
-	key := endKey{path: e.path, epoch: e.epoch}
-	if e.path.windowed() {
-		key.taken = e.taken
-	}
-	l.addEnd(key, end{refund: cost(e.cost, now)})
+	more := cost(e.cost, now)
+	l.addEnd(l.keyOf(e), end{refund: more, held: more})
 	e.cost = now
 }
 

@@ -17,10 +17,13 @@ type entry struct {
 	epoch int64             // limits that came later did not charge it
 	taken int64             // the store's instant of its admission
 	probe bool              // it goes while its scope is paused
+	over  bool              // end books have counted its end: with the share, or the member
 	local limit.Reservation // of the share, while the store is away
 	away  *away             // not nil if it is the share's
 
 	sent  int64  // the store's instant, 0: not sent
+	left  int64  // when the attempt left: sent, unless Made moved that
+	made  bool   // the attempt is charged in full by sent
 	marks []mark // of each scope of the path, then
 	young bool   // sent less than 250 ms ago
 }
@@ -81,7 +84,12 @@ func (e *entry) handle() uint64 { return uint64(e.seq)<<32 | uint64(e.index) }
 type end struct {
 	places  int64
 	refund  limit.Cost
+	held    limit.Cost  // what was reserved till then, where end books must know it
 	unspent limit.Spend // less than was reserved of the allowances
+
+	// Of one reservation that cost more than it held, after a reading: of its entry.
+	left, sent int64
+	made       bool
 }
 
 // Sums stop at mostSum either way. No level and no allowance reaches so far, so what is
@@ -99,6 +107,10 @@ func (x *end) add(more end) {
 	x.places += more.places
 	c, d := &x.refund, more.refund
 	c.Requests, c.Input, c.Output = sum(c.Requests, d.Requests), sum(c.Input, d.Input), sum(c.Output, d.Output)
+	x.held = plus(x.held, more.held)
+	if more.left > 0 {
+		x.left, x.sent, x.made = more.left, more.sent, more.made
+	}
 	p, q := &x.unspent, more.unspent
 	p.Tokens, p.Money = sum(p.Tokens, q.Tokens), sum(p.Money, q.Money)
 }
@@ -112,10 +124,10 @@ func (x *end) piece() end {
 		*n -= p
 		return p
 	}
-	p := end{places: x.places}
+	p := end{places: x.places, held: x.held, left: x.left, sent: x.sent, made: x.made}
 	p.refund = limit.Cost{Requests: part(&x.refund.Requests), Input: part(&x.refund.Input), Output: part(&x.refund.Output)}
 	p.unspent = limit.Spend{Tokens: part(&x.unspent.Tokens), Money: part(&x.unspent.Money)}
-	x.places = 0
+	x.places, x.held, x.left, x.sent, x.made = 0, limit.Cost{}, 0, 0, false
 	return p
 }
 
@@ -123,6 +135,20 @@ type endKey struct {
 	path  *path
 	epoch int64
 	taken int64 // the instant of admission, where a window or an allowance must know it; else 0, which charges an allowance now
+	id    int64 // of the one reservation, where the store must know it; else 0
+	ends  bool  // for end books
+}
+
+// keyOf is the key of what comes back of e.
+func (l *Limiter) keyOf(e *entry) endKey {
+	key := endKey{path: e.path, epoch: e.epoch}
+	if e.path.windowed(l.storeNow()) {
+		key.taken = e.taken
+	}
+	if e.path.endings() {
+		key.id, key.ends = e.id, true
+	}
+	return key
 }
 
 type cancel struct {
@@ -148,20 +174,27 @@ func (l *Limiter) finish(e *entry, refund limit.Cost, unspent limit.Spend) {
 		l.entries.drop(e)
 		return
 	}
-	key := endKey{path: e.path, epoch: e.epoch}
-	switch {
-	case e.path.windowed():
-		key.taken = e.taken
-	case unspent != (limit.Spend{}):
+	key, x := l.keyOf(e), end{places: 1, refund: refund, unspent: unspent}
+	if key.ends && !e.over {
+		x.held = e.cost
+	}
+	if e.sent > 0 && min(refund.Input, refund.Output) < 0 && e.path.heard() {
+		key.id, x.left, x.sent, x.made = e.id, e.left, e.sent, e.made
+	}
+	if key.taken == 0 && unspent != (limit.Spend{}) {
 		key.taken = e.taken - e.taken%spendGrain
 	}
-	l.addEnd(key, end{1, refund, unspent})
+	l.addEnd(key, x)
 	l.drop(e.path)
 	l.entries.drop(e)
 }
 
 func cost(c, less limit.Cost) limit.Cost {
 	return limit.Cost{Requests: c.Requests - less.Requests, Input: c.Input - less.Input, Output: c.Output - less.Output}
+}
+
+func plus(c, more limit.Cost) limit.Cost {
+	return limit.Cost{Requests: c.Requests + more.Requests, Input: c.Input + more.Input, Output: c.Output + more.Output}
 }
 
 // addEnd notes an end, to leave with the next call, or at the latest after
@@ -268,14 +301,23 @@ func (l *Limiter) Cost(handle uint64) limit.Cost {
 }
 
 // Sent notes that an attempt leaves now: see [limit.Reservation.Sent].
-func (l *Limiter) Sent(handle uint64) {
+func (l *Limiter) Sent(handle uint64) { l.mark(handle, false) }
+
+// Made notes that all of the attempt is charged by now: see [limit.Reservation.Made].
+func (l *Limiter) Made(handle uint64) { l.mark(handle, true) }
+
+func (l *Limiter) mark(handle uint64, made bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries.get(handle)
 	if e == nil {
 		return
 	}
-	e.sent = l.storeNow()
+	now := l.storeNow()
+	if !made || e.sent == 0 {
+		e.left = now
+	}
+	e.sent, e.made = now, made
 	e.marks = e.marks[:0]
 	for _, s := range e.path.all {
 		e.marks = append(e.marks, mark{s.sums, s.trail.at(e.sent - settleTime)})
@@ -379,6 +421,7 @@ func (l *Limiter) Lower(handle uint64, scope, name string, remaining int64, own 
 		remaining, e.sent, bit(held != 0), bit(e.young),
 		m.debits[0], m.debits[1], m.debits[2], m.refunds[0], m.refunds[1], m.refunds[2],
 		before[0], before[1], before[2],
+		max(1, m.owed), e.id,
 	}}
 	l.control(c)
 	l.mu.Unlock()

@@ -29,15 +29,20 @@ type scope struct {
 	notes []note // as last told, by key
 	noted uint64 // how often they changed
 
-	windowed bool // one of its limits is a window
+	windowed int64 // until then, the store's instant, one of its limits is asked as a window
+	atEnd    bool  // and counts calls from their ends
 
 	call int64 // the last call that named it, and its place there
 	at   int
 }
 
 // sums are debits and refunds over all time, modulo 2^52, in requests, input and
-// output tokens.
-type sums struct{ debits, refunds [3]int64 }
+// output tokens. owed is input that settlements found above its estimate, since the first
+// reading; 0 if there was none.
+type sums struct {
+	debits, refunds [3]int64
+	owed            int64
+}
 
 // A definition is how a scope begins.
 type definition struct {
