@@ -282,13 +282,7 @@ func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed boo
 	if l := d.effective(s.shape, now); l != old {
 		d.limit = l
 		s.publish()
-		if b, ok := s.ledger.(interface {
-			LearnScopeLimit(scope string, l limit.Limit) error
-		}); ok && old.Rate.N == 0 && d.shown > 0 && !d.law.atEnd {
-			b.LearnScopeLimit(s.name, l) // the reading that showed it follows
-		} else {
-			s.ledger.EnforceScopeLimit(s.name, l) // cannot fail: every value is within bounds
-		}
+		s.ledger.EnforceScopeLimit(s.name, l) // cannot fail: every value is within bounds
 		return old, true
 	}
 	return old, false

@@ -362,11 +362,14 @@ func (m *meter) sawMore(sent int64, r reading) (fell bool) {
 // doubts takes in that units of a balance are held back by the guard, which had left besides
 // at sent. The pace knows neither: of a small bucket it would let all go. It holds them back
 // of what may have been refilled by now. They go as soon as a later reading shows them.
+// What is held back did not go: it is no burst that passed.
 func (x *meterMore) doubts(now, sent, left, unsure int64) {
 	p := &x.guard.pace
 	p.advance(now)
 	there := mulSigned(left+unsure, p.w).add(mul(p.n, uint64(max(0, now-sent)))).min(p.cap)
-	p.lower(there.sub(mul(uint64(unsure), p.w)))
+	if p.lower(there.sub(mul(uint64(unsure), p.w))) {
+		x.guard.full = false
+	}
 }
 
 // sawOver notes by how much a reading shows less than a window behind a guard has. Prices

@@ -371,7 +371,7 @@ func (s *scope) edit(l *Limiter) {
 // the one of that name, or removes it if its Rate is zero. See [Limiter.SetLimit]
 // for what becomes of credit and of those who wait.
 func (l *Limiter) SetScopeLimit(scope string, lim Limit) error {
-	return l.setLimit(scope, lim, origin{configured: true})
+	return l.setLimit(scope, lim, true, nil)
 }
 
 // EnforceScopeLimit puts lim in force in place of the limit of its name. The
@@ -382,7 +382,7 @@ func (l *Limiter) SetScopeLimit(scope string, lim Limit) error {
 // It is for what a program learns or decides for a time. A scope that is
 // forgotten forgets what was only put in force.
 func (l *Limiter) EnforceScopeLimit(scope string, lim Limit) error {
-	return l.setLimit(scope, lim, origin{})
+	return l.setLimit(scope, lim, false, nil)
 }
 
 // CopyScopeLimit is [Limiter.EnforceScopeLimit] for a limit like the one of its name in
@@ -391,26 +391,12 @@ func (l *Limiter) EnforceScopeLimit(scope string, lim Limit) error {
 // it: nothing that is open was charged to it.
 // Without that limit in from it is EnforceScopeLimit.
 func (l *Limiter) CopyScopeLimit(from, scope string, lim Limit) error {
-	return l.setLimit(scope, lim, origin{from: &from})
+	return l.setLimit(scope, lim, false, &from)
 }
 
-// LearnScopeLimit is [Limiter.EnforceScopeLimit] for a limit of which [Reservation.Lower]
-// says at once what was left. If it is new, open reservations give back to it: the other
-// side has charged them, and the balance shows that. Else what they give back would be lost
-// for good. A new limit begins full, so without that balance giving back would mint credit.
-func (l *Limiter) LearnScopeLimit(scope string, lim Limit) error {
-	return l.setLimit(scope, lim, origin{heard: true})
-}
-
-// An origin says where a limit comes from.
-type origin struct {
-	configured bool
-	heard      bool    // a balance of it follows
-	from       *string // the scope of a limit of its name: a new one is as old as that
-}
-
-// setLimit sets a limit of a scope.
-func (l *Limiter) setLimit(scope string, lim Limit, of origin) error {
+// setLimit sets a limit of a scope. A new one is as old as that of its name in from,
+// if that is not nil.
+func (l *Limiter) setLimit(scope string, lim Limit, configured bool, from *string) error {
 	lim, err := lim.checked("Limit")
 	if err != nil {
 		return err
@@ -423,7 +409,7 @@ func (l *Limiter) setLimit(scope string, lim Limit, of origin) error {
 	}
 	now := l.catchUp()
 	b := s.find(lim.Name)
-	if !of.configured && lim.Rate == (Rate{}) && b != nil && b.conf != nil {
+	if !configured && lim.Rate == (Rate{}) && b != nil && b.conf != nil {
 		lim = *b.conf
 	}
 	switch {
@@ -432,19 +418,19 @@ func (l *Limiter) setLimit(scope string, lim Limit, of origin) error {
 			l.dropLimit(s, b, now)
 		}
 	case b == nil:
-		b = l.addLimit(s, lim, of, now)
+		b = l.addLimit(s, lim, from, now)
 	default:
 		l.changeLimit(s, b, lim, now)
 	}
 	if lim.Rate != (Rate{}) {
-		if of.configured {
+		if configured {
 			b.conf = b.cfg
 		}
 		if b.line != nil {
 			l.look(b.line, now)
 		}
 	}
-	if of.configured && s != &l.root {
+	if configured && s != &l.root {
 		s.edit(l)
 	}
 	l.run(now)
@@ -464,14 +450,12 @@ func (l *Limiter) dropLimit(s *scope, b *bound, now int64) {
 
 // addLimit gives s a limit that it had not. What is said of the like limit of the scope
 // from, if it is not nil, is said of this one too.
-func (l *Limiter) addLimit(s *scope, lim Limit, of origin, now int64) *bound {
+func (l *Limiter) addLimit(s *scope, lim Limit, from *string, now int64) *bound {
 	l.open.seq++
 	fresh := newBound(l.share(lim), now, l.base.UnixNano())
-	if !of.heard {
-		fresh.born = l.open.seq
-	}
-	if of.from != nil {
-		if o := l.lookup(*of.from); o != nil {
+	fresh.born = l.open.seq
+	if from != nil {
+		if o := l.lookup(*from); o != nil {
 			if like := o.find(lim.Name); like != nil && like.unit == lim.Unit {
 				fresh.born = like.born
 				fresh.beginAs(like)
