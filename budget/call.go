@@ -50,7 +50,7 @@ type Call struct {
 	later      []reading     // of its header, to be taken in with its settlement
 	sums       predictions   // of the charge rules, when it left
 	flurry     uint64        // in which its attempt left, 0 after the end: see doubt.stir
-	unmade     int64         // output reserved that is charged when it is made, until the end
+	unmade     int64         // output reserved, until the end
 	under      int64         // the same of all attempts, its own too, when it left
 	others     int           // attempts under way when it left
 	pace       float64       // at which attempts left then: see doubt.pace
@@ -317,10 +317,7 @@ func (c *Call) Leave(now time.Time) limit.Reservation {
 	if c.price.prompt && c.scope.prices.unsure() {
 		c.open.Unsure()
 	}
-	c.notMade(0)
-	if c.price.rule.Charge == estimate.ChargeActual && !c.path.Profile().RemainingAfter {
-		c.notMade(c.cost.Output)
-	}
+	c.notMade(c.cost.Output)
 	c.sums, c.flurry, c.others, c.pace = c.scope.doubt.sending(now, &c.price)
 	c.arrival = c.arrives()
 	c.marks = c.path.leave(now, c.cost, c.arrival, c.marks)
@@ -443,7 +440,8 @@ func (c *Call) lower(r reading, uncharged limit.Cost, refused bool) {
 // Anthropic 4 calls were refused when the first minute's credit was used up, and none now.
 // Of tokens together the same made a median wait of 1.8 s one of 2.4 s at Groq.
 func (c *Call) slack(r *reading, refused bool) int64 {
-	if refused || r.unit != limit.Tokens && r.unit != limit.Output || c.scope.charge.Load() > 0 {
+	if refused || r.unit != limit.Tokens && r.unit != limit.Output || c.price.rule.Charge != estimate.ChargeActual ||
+		c.path.Profile().RemainingAfter || c.scope.charge.Load() > 0 {
 		return 0 // a rule that balances taught is not that exact: two calls of 1,000 were refused
 	}
 	there := c.scope.unmade.Load()
@@ -537,7 +535,9 @@ func (c *Call) namedIn(r *Refusal) time.Duration {
 
 // Refuse ends an attempt that was refused for its rate. Nothing leaves until the
 // wait is over. After that there is as much as the refused call needs and nothing
-// beyond, for the first in line.
+// beyond, for the first in line. What calls under way give back that was not charged
+// is taken off first. Else 32 calls left at once after a wait of 43 s, on a sliding log
+// that charges no output.
 func (c *Call) Refuse(now time.Time, r Refusal) {
 	if l, ok := c.scope.ledger.(interface{ Refused(limit.Reservation) }); ok && c.holds {
 		l.Refused(c.open) // a ledger on paper counts them
@@ -594,9 +594,9 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 	if s.profile.Rule.RefusedCount {
 		keep = limit.Cost{Requests: c.cost.Requests}
 	}
-	drain(concerned, minus(keep, c.back(Refused)), d, true)
+	drain(concerned, minus(keep, c.back(Refused)), c.owes(), d, true)
 	c.End(Refused)
-	drain(concerned, keep, d, false)
+	drain(concerned, keep, c.owes(), d, false)
 }
 
 // End ends an attempt as the table of endings says. It does nothing if no
@@ -746,7 +746,16 @@ func (c *Call) close(actual limit.Cost) {
 	c.over()
 }
 
-// notMade notes how much output the attempt has reserved that is charged when it is made.
+// owes is what attempts under way, without this one, give back of a limit that did not
+// charge it: the output that they reserve, if none is charged before it is made.
+func (c *Call) owes() limit.Cost {
+	if r := c.scope.inForceFor(&c.price); r != estimate.ChargeActual && r != estimate.ChargePrompt {
+		return limit.Cost{}
+	}
+	return limit.Cost{Output: c.scope.unmade.Load() - c.unmade}
+}
+
+// notMade notes how much output the attempt has reserved.
 func (c *Call) notMade(output int64) {
 	if output != c.unmade {
 		c.under = c.scope.unmade.Add(output - c.unmade)

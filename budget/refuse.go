@@ -201,13 +201,21 @@ func (s *Scope) hasBoth(u limit.Unit) bool {
 	return short && long
 }
 
-// drain leaves keep of each of those limits after wait, and nothing beyond. before
-// is set while the refused attempt still holds what it will give back.
-func drain(limits []drained, keep limit.Cost, wait time.Duration, before bool) {
+// drain leaves keep of each of those limits after wait, and nothing beyond. Calls under
+// way will give back owed of what was never charged, so that much is refilled besides.
+// before is set while the refused attempt still holds what it will give back.
+func drain(limits []drained, keep, owed limit.Cost, wait time.Duration, before bool) {
 	for _, l := range limits {
 		if before && l.young || l.full {
 			continue
 		}
-		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, part(l.limit.Unit, keep), wait)
+		left, debt := max(0, part(l.limit.Unit, keep)), part(l.limit.Unit, owed)
+		less := min(left, debt)
+		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, left-less, wait+earns(debt-less, l.limit.Rate))
 	}
+}
+
+// earns is the time in which a rate refills units.
+func earns(units int64, r limit.Rate) time.Duration {
+	return time.Duration(min(float64(units)/float64(max(1, r.N)), mostRefill) * float64(r.Window))
 }

@@ -44,7 +44,7 @@ type Scope struct {
 	profile *profile.Profile // set once, before the first call
 	records bool             // what recorded traffic shows of charges holds for it
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
-	unmade  atomic.Int64     // output reserved by attempts under way that is charged when it is made, tokens
+	unmade  atomic.Int64     // output reserved by attempts under way, tokens
 	ruled   atomic.Bool      // balances have shown the charge rule
 	looking atomic.Bool      // a limit has books of charges at the end, or had some
 	atEnd   atomic.Int32     // charges at the end were found, with balances of readBefore or readAfter: plus 1; 0: no

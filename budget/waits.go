@@ -72,8 +72,7 @@ func (d *dimension) heedWait(now time.Time, cost int64, named time.Duration) boo
 	all := w.sends.in(now, window)
 	opens := now.Add(named)
 	n := w.sends.since(now, opens.Add(-window-waitUnit), window)
-	refill := time.Duration(min(float64(cost)/float64(max(1, all)), mostRefill) * float64(window))
-	long := named > 2*(refill+waitUnit)
+	long := named > 2*(earns(cost, limit.Rate{N: all, Window: window})+waitUnit)
 	switch {
 	case w.n == 0:
 		if !long || n < all/2 || now.Before(w.until) {

@@ -1,0 +1,54 @@
+package budget
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/usage"
+)
+
+// Four calls under way have reserved 1,000 tokens of output each when a fifth is refused
+// for 10 s. They make 100 each. Under a rule that reserves, what they give back is there
+// again: the provider had charged it. Under a rule that charges output when it is made, or
+// not at all, it never had.
+func TestARefusalKeepsWhatWasNeverCharged(t *testing.T) {
+	const input, reserve, output, calls = 100, 1000, 100, 4
+	for _, c := range []struct {
+		charge estimate.Charge // in force when they left
+		seen   estimate.Charge // learned since
+		want   int64           // beyond what the refused call needs, after the wait
+	}{
+		{estimate.ChargeSettle, estimate.ChargeSettle, calls * (reserve - output)},
+		{estimate.ChargeActual, estimate.ChargeActual, -calls * output},
+		{estimate.ChargeSettle, estimate.ChargePrompt, 0},
+	} {
+		t.Run(fmt.Sprintf("%v, then %v", c.charge, c.seen), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBudget(t, Options{Profile: ruled(c.charge), Limits: perMinute()})
+				var under []*Call
+				for range calls {
+					under = append(under, open(t, b, request(input, reserve)))
+				}
+				refused := open(t, b, request(input, reserve))
+				s := b.Scope().inner
+				if c.seen != c.charge {
+					s.charge.Store(uint32(c.seen) + 1)
+				}
+				needs := refused.Cost()
+				refused.Refuse(time.Now(), Refusal{Wait: 10 * time.Second, Named: true, Dimension: "tokens"})
+				for _, k := range under {
+					answer := &usage.Result{Found: true, Complete: true}
+					answer.Input, answer.Output = usage.Count{N: input, OK: true}, usage.Count{N: output, OK: true}
+					k.Settle(time.Now(), answer)
+				}
+				time.Sleep(10 * time.Second)
+				if got := balance(state(t, b, tpm)) - needs.Input - needs.Output; got != c.want {
+					t.Errorf("%d beyond what the refused call needs, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}
