@@ -120,6 +120,9 @@ func (l *Learner) best() int {
 		// chance proofs of one let all of it go at the supposed edge, to be refused.
 		// With debits that are too high the proofs are of chance too: its books then
 		// fail between them.
+		if l.outNamed(i) {
+			continue
+		}
 		f := l.pairs[i]
 		sure := i >= weightedFromReset || (f.edges >= 1 || f.proofs >= 4) && f.misses <= f.hits
 		if l.windows[i] != nil && sure && f.proofs >= 2 && f.misses <= f.hits+f.proofs {
@@ -134,7 +137,7 @@ func (l *Learner) best() int {
 	}
 	for i, w := range l.windows {
 		f := l.pairs[i]
-		if w == nil || f.hits < 3 || f.misses*4 > f.hits ||
+		if w == nil || l.outNamed(i) || f.hits < 3 || f.misses*4 > f.hits ||
 			w.Law().Shape == limit.ShapeFixed && f.edges < 2 {
 			continue
 		}
@@ -159,6 +162,15 @@ func (l *Learner) best() int {
 		}
 	}
 	return best
+}
+
+// outNamed reports whether window i is a fixed one of a guessed edge while answers name
+// one. With crowds under way its books may do as well by chance, and all of it went 10 s
+// before the edge: 42 calls were refused.
+func (l *Learner) outNamed(i int) bool {
+	w := l.windows[i]
+	return i < weightedFromReset && w != nil && w.Law().Shape == limit.ShapeFixed &&
+		l.windows[fixedFromReset] != nil && l.resets[l.named].sure()
 }
 
 // window is the law of the best window; of a sliding one if none is known. Where

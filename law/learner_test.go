@@ -132,6 +132,21 @@ func TestAKnownWindowBeginsAtTheNamedEdge(t *testing.T) {
 	}
 }
 
+// While answers name an edge, no fixed window that begins elsewhere is believed, however
+// well its books seem to do in a crowd.
+func TestNoFixedWindowBesideTheNamedEdge(t *testing.T) {
+	p := &provider{law: "fixed", n: 300_000, window: time.Minute}
+	l, _ := learn(p, rand.New(rand.NewPCG(0, 3)), Options{}, 6, toEdge(time.Millisecond))
+	l.pairs = [books]fit{fixedFromFirst: {hits: 12, edges: 2, proofs: 4}}
+	if b := l.best(); b == fixedFromFirst {
+		t.Error("a guessed edge is believed beside the named one")
+	}
+	l.resets = [instants]resets{} // answers name none any more
+	if b := l.best(); b != fixedFromFirst {
+		t.Errorf("window %d, want the guess: nothing speaks against it", b)
+	}
+}
+
 // On a sliding log, calls are entered by a wrong rule for half a minute. The books begin
 // anew with a use that nobody can date, and a pause follows. The log gives it back before
 // the books do; that is no edge.
