@@ -159,7 +159,7 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	if b.more != nil && held == (amounts{}) { // what a refusal shows is no balance to go by
 		at, r := e.mark.at, reading{
 			remaining: remaining, margin: b.cfg.Margin, charged: out.in(b.unit), returned: in.in(b.unit),
-			near: l.near(e, s, then, b.unit), unsure: e.unsureOf(b.unit, remaining),
+			near: l.near(e, s, then, b.unit), unsure: e.unsureOf(b.unit, remaining), told: b.conf != nil,
 		}
 		if late {
 			at, r.charged, r.returned = now, 0, 0

@@ -17,19 +17,28 @@ func TestUnsureReadingLetsSevenEighthsGo(t *testing.T) {
 		unit   limit.Unit
 		unsure bool
 		guard  int64
+		set    bool // configured, not learned
 		want   int64
 	}{
-		{"tokens", limit.Tokens, true, 100, 70_000},
-		{"tokens, sure", limit.Tokens, false, 100, 80_000},
-		{"requests", limit.Requests, true, 100, 80_000},
-		{"tokens, a guard as large as the balance", limit.Tokens, true, 90_000, 70_000},
-		{"tokens, sure, a guard as large as the balance", limit.Tokens, false, 90_000, 80_000},
+		{"tokens", limit.Tokens, true, 100, true, 70_000},
+		{"tokens, sure", limit.Tokens, false, 100, true, 80_000},
+		{"requests", limit.Requests, true, 100, true, 80_000},
+		{"tokens, a learned guard as large as the balance", limit.Tokens, true, 90_000, false, 70_000},
+		{"tokens, sure, a learned guard as large as the balance", limit.Tokens, false, 90_000, false, 80_000},
+		{"tokens, a guard as large as the balance", limit.Tokens, true, 90_000, true, 80_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, err := limit.New(limit.Options{Limits: []limit.Limit{
-					{Name: "l", Unit: c.unit, Rate: limit.Rate{N: 100_000, Window: time.Minute}, Burst: 100_000, Guard: c.guard},
-				}})
+				l, err := limit.New(limit.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				lim := limit.Limit{Name: "l", Unit: c.unit, Rate: limit.Rate{N: 100_000, Window: time.Minute}, Burst: 100_000, Guard: c.guard}
+				if c.set {
+					err = l.SetScopeLimit("", lim)
+				} else {
+					err = l.EnforceScopeLimit("", lim)
+				}
 				if err != nil {
 					t.Fatal(err)
 				}
