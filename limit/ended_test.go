@@ -221,6 +221,55 @@ func TestACopyOfAWindowHasItsUse(t *testing.T) {
 	})
 }
 
+// What calls held that ended while there was no window, or under another unit, is not taken
+// off the books of ends that begin later.
+func TestEndBooksBeginWithWhatIsOpenNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		window := Law{Shape: ShapeLog}
+		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Guard: 1000, Law: window}
+		l, err := New(Options{Limits: []Limit{lim}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		enforce := func(change func()) {
+			t.Helper()
+			change()
+			if err := l.EnforceScopeLimit("", lim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take := func(c Cost) Reservation {
+			t.Helper()
+			r, err := l.TryAdmit(Ask{Cost: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		ends := func(want int64, what string) {
+			t.Helper()
+			if got := l.root.limits[0].more.ends.whole.Credit(); got != want {
+				t.Errorf("%s: the book of ends has %d; want %d", what, got, want)
+			}
+		}
+		old := take(Cost{Requests: 1, Input: 400})
+		enforce(func() { lim.Law = Law{} })
+		time.Sleep(time.Minute)
+		old.Keep()
+		enforce(func() { lim.Law = window })
+		take(Cost{Requests: 1, Input: 300}).Keep()
+		enforce(func() { lim.Law.AtEnd = true })
+		ends(700, "after a window that is no more")
+
+		enforce(func() { lim.Law = window })
+		old = take(Cost{Requests: 1, Input: 100})
+		enforce(func() { lim.Unit = Requests })
+		old.Keep()
+		enforce(func() { lim.Law.AtEnd = true })
+		ends(600, "after another unit")
+	})
+}
+
 // A window that is a guess keeps the books of ends, and does not ask them. When charges at
 // the end are found they know when all was used, and what open calls hold counts once.
 func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {

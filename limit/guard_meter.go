@@ -54,7 +54,7 @@ func (x *meterMore) at(now int64) *Window {
 // forget lets go of a window that is asked no more at now.
 func (x *meterMore) forget(now int64) {
 	if x.window != nil && x.at(now) == nil {
-		x.window, x.leaves = nil, 0
+		x.window, x.leaves, x.open = nil, 0, 0 // ends are noted beside a window alone
 	}
 }
 
@@ -536,7 +536,7 @@ func (m *meter) leave() {
 	x.ends, x.atEnd = nil, false
 	left := x.window.levelAt(max(m.at, x.window.at))
 	if !left.less(m.level) {
-		x.window = nil
+		x.window, x.open = nil, 0
 		return
 	}
 	x.leaves = later(m.at, min(int64(m.w/6), max(1, 3*min(int64(m.w), m.level.sub(left).ceilDiv(m.n)))))
