@@ -136,17 +136,17 @@ type endKey struct {
 	epoch int64
 	taken int64 // the instant of admission, where a window or an allowance must know it; else 0, which charges an allowance now
 	id    int64 // of the one reservation, where the store must know it; else 0
-	ends  bool  // for end books
+	ends  bool  // what they held goes with them, for the units of open reservations
 }
 
 // keyOf is the key of what comes back of e.
 func (l *Limiter) keyOf(e *entry) endKey {
 	key := endKey{path: e.path, epoch: e.epoch}
 	if e.path.windowed(l.storeNow()) {
-		key.taken = e.taken
+		key.taken, key.ends = e.taken, true
 	}
 	if e.path.endings() {
-		key.id, key.ends = e.id, true
+		key.id = e.id
 	}
 	return key
 }
