@@ -259,6 +259,12 @@ func TestAReadingHasInputAboveItsEstimate(t *testing.T) {
 		reading(made, 300, 300)
 		settle(made, 350)      // all of it is in the reading
 		reading(old, 900, 298) // the own books have no more
+		quiet := limit.Ask{Cost: limit.Cost{Requests: 1, Input: 100}, Scopes: []string{"s"}}
+		store, _ := m[0].TryAdmit(quiet)
+		books, _ := x.l.TryAdmit(quiet)
+		last := call(50)
+		settle(twinCall{store, books, quiet.Cost}, 150) // without a note, and in the reading all the same
+		reading(last, 90, 106)
 	})
 }
 

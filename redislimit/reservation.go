@@ -100,6 +100,9 @@ const mostSum = 1 << 61
 // below 2^53. What is more goes with the next call.
 const mostRefund = 1 << 50
 
+// never is the instant of a note that was not made, after all others.
+const never = 1 << 52
+
 func sum(a, b int64) int64 { return max(-mostSum, min(a+b, mostSum)) }
 
 // add notes more that came back.
@@ -178,8 +181,11 @@ func (l *Limiter) finish(e *entry, refund limit.Cost, unspent limit.Spend) {
 	if key.ends && !e.over {
 		x.held = e.cost
 	}
-	if e.sent > 0 && min(refund.Input, refund.Output) < 0 && e.path.heard() {
+	if min(refund.Input, refund.Output) < 0 && e.path.heard() {
 		key.id, x.left, x.sent, x.made = e.id, e.left, e.sent, e.made
+		if e.sent == 0 {
+			x.left, x.sent = never, never // readings of others have its input all the same
+		}
 	}
 	if key.taken == 0 && unspent != (limit.Spend{}) {
 		key.taken = e.taken - e.taken%spendGrain
