@@ -159,7 +159,7 @@ func (s *scope) counted(l *Limiter, e *entry, charged Cost) {
 		if b.more == nil || b.more.window == nil || b.born > e.seq {
 			continue
 		}
-		b.more.open = max(0, b.more.open-held.in(b.unit)) // it may be older than the window
+		b.more.closes(e.taken, held.in(b.unit))
 		if b.more.ends != nil {
 			b.more.ends.ended(l.now(), e.taken, b.unit, e.cost, charged)
 		}

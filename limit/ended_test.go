@@ -270,6 +270,43 @@ func TestEndBooksBeginWithWhatIsOpenNow(t *testing.T) {
 	})
 }
 
+// What calls hold that left before the last edge is in no credit, and so it is not taken off
+// what end books begin with.
+func TestEndBooksBeginWithAllThatEndedSinceTheEdge(t *testing.T) {
+	for _, shape := range []Shape{ShapeFixed, ShapeTwoWindows, ShapeLog} {
+		synctest.Test(t, func(t *testing.T) {
+			lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Law: Law{Shape: shape, Edge: time.Duration(time.Now().UnixNano())}}
+			l, err := New(Options{Limits: []Limit{lim}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			take := func(n int64) Reservation {
+				r, err := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: n}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			old := take(400)
+			time.Sleep(121 * time.Second)
+			take(300).Keep()
+			young := take(200)
+			time.Sleep(time.Second)
+			lim.Law.AtEnd = true
+			if err := l.EnforceScopeLimit("", lim); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []int64{700, 500, 100} {
+				if got := l.root.limits[0].more.ends.whole.Credit(); got != want {
+					t.Errorf("%v: the book of ends has %d; want %d", shape, got, want)
+				}
+				young.Keep()
+				young, old = old, Reservation{}
+			}
+		})
+	}
+}
+
 // A window that is a guess keeps the books of ends, and does not ask them. When charges at
 // the end are found they know when all was used, and what open calls hold counts once.
 func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {

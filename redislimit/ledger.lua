@@ -79,7 +79,7 @@ local function scopeOf(text)
   s[REFUND][4] = 0
   for _, l in ipairs(s[LIMITS]) do
     local m = l[MORE]
-    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND], m[UNDERWAY] = 0, 0, false, false, 0 end
+    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND], m[UNDERWAY], m[YOUNG], m[FROMTHEN] = 0, 0, false, false, 0, 0, 0 end
   end
   return s
 end
@@ -208,8 +208,8 @@ local SHAPE, WN, FIRST, QUIET, SPAN, GRID, WAT, EDGE, CUR, PAST, PRIOR, WOPEN, N
 -- one from which a window that is the law no more is not asked, 0 for none; the further
 -- books of a limit whose calls are charged when they end, or may be, or false; the reading
 -- that lowered the bucket last, or false; the units of open reservations, since there was
--- a window.
-local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND, UNDERWAY = 1, 2, 3, 4, 5, 6, 7, 8, 9
+-- a window, and those of them that were taken since an instant, with that instant.
+local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND, UNDERWAY, YOUNG, FROMTHEN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 -- A reading: how far it is below the own books, in units and grains, the instant of which
 -- it speaks, and the reservation that brought it.
 local OVERU, OVERR, SAIDAT, SAIDBY = 1, 2, 3, 4
@@ -760,7 +760,7 @@ local function more()
   local function lose(m, which)
     if which == WINDOW then
       if m[WINDOW] then call('DEL', ring(m[WINDOW])) end
-      m[UNDERWAY] = 0
+      m[UNDERWAY], m[YOUNG], m[FROMTHEN] = 0, 0, 0
     elseif m[BOOKS] then
       call('DEL', ring(m[BOOKS][WHOLE]))
       if m[BOOKS][HALVES] then call('DEL', ring(m[BOOKS][HALVES])) end
@@ -836,6 +836,19 @@ local function more()
     return w
   end
 
+  -- Whether all that was charged from that instant on counts in full: Window.counts.
+  local function counts(l, w, from)
+    if w[SHAPE] == LOG then return from > w[WAT] - l[W] end
+    return w[WOPEN] == 1 and from >= w[EDGE]
+  end
+
+  -- Reservations end that were taken then: meterMore.closes. They may be older than the
+  -- window.
+  local function closes(m, taken, held)
+    m[UNDERWAY] = max(0, m[UNDERWAY] - held)
+    if taken >= m[FROMTHEN] then m[YOUNG] = max(0, m[YOUNG] - held) end
+  end
+
   -- meter.follow
   local function follow(s, l, m, law)
     if law[4] < FIXED then
@@ -850,6 +863,7 @@ local function more()
       first[9] = 0
     end
     if w then
+      if counts(l, w, m[FROMTHEN]) then had = had + m[YOUNG] end
       m[WINDOW] = become(l, w, first)
     else
       m[WINDOW] = begin(l, name, first, now)
@@ -861,10 +875,10 @@ local function more()
       b[WHOLE] = become(l, b[WHOLE], law)
       if b[HALVES] then b[HALVES] = become(l, b[HALVES], law) end
     else
-      -- What open calls hold is charged when they end.
+      -- What open calls hold is charged when they end, and was not taken off by then.
       local function book(at)
         local x = begin(l, name .. at, law, now)
-        wcharge(l, x, now, x[WN] - max(0, had + m[UNDERWAY]))
+        wcharge(l, x, now, x[WN] - max(0, had))
         return x
       end
       m[BOOKS] = {book('\0w'), l[UNIT] == 3 and book('\0h')}
@@ -917,7 +931,12 @@ local function more()
   X.take = function(l, c, input)
     X.spend(l, c)
     local m = l[MORE]
-    if m[WINDOW] then m[UNDERWAY] = min(P52, m[UNDERWAY] + c) end
+    local w = m[WINDOW]
+    if w then
+      m[UNDERWAY] = min(P52, m[UNDERWAY] + c)
+      if not counts(l, w, m[FROMTHEN]) then m[YOUNG], m[FROMTHEN] = 0, now end
+      m[YOUNG] = min(P52, m[YOUNG] + c)
+    end
     if m[BOOKS] and m[BOOKS][HALVES] then wcharge(l, m[BOOKS][HALVES], now, input) end
   end
 
@@ -925,7 +944,7 @@ local function more()
   X.ended = function(l, taken, held, back)
     local _, _, m = ready(l)
     local b, unit = m[BOOKS], l[UNIT]
-    m[UNDERWAY] = max(0, m[UNDERWAY] - amount(held, unit)) -- they may be older than the window
+    closes(m, taken, amount(held, unit))
     if not b then return end
     local charged = {max(0, held[1] - back[1]), max(0, held[2] - back[2]), max(0, held[3] - back[3])}
     wcharge(l, b[WHOLE], now, amount(charged, unit))
@@ -943,7 +962,7 @@ local function more()
       if b and b[HALVES] then wcharge(l, b[HALVES], now, n) end
       return
     end
-    m[UNDERWAY] = max(0, m[UNDERWAY] - n)
+    closes(m, now, n)
     if b then wcharge(l, b[WHOLE], now, n) end
   end
 
@@ -1072,7 +1091,7 @@ local function more()
   local none = {0, 0, 0, 0, 0, 0, 0, 0, 0}
   X.obey = function(s, l, text)
     local had, rest = there(l)
-    local m = l[MORE] or {false, false, false, '', 0, 0, false, false, 0}
+    local m = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0}
     local old = m[TEXT] == '' and none or unpack_(m[TEXT])
     local new = text == '' and none or unpack_(text)
     l[MORE], m[TEXT] = m, text
@@ -2203,7 +2222,7 @@ settings = function()
     root[EPOCH] = root[EPOCH] + 1
     change(l, d[2], d[3], d[4], d[5])
     l[RB], l[RL] = d[6], d[7]
-    if l[MORE] and l[UNIT] ~= d[1] then l[MORE][UNDERWAY] = 0 end
+    if l[MORE] and l[UNIT] ~= d[1] then l[MORE][UNDERWAY], l[MORE][YOUNG] = 0, 0 end
     if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
     if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
     return nil, l
@@ -2573,7 +2592,7 @@ for _ = 1, changes do
       end
       fell = C.lower(l, u, r)
       if fell then
-        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false, 0}
+        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0}
         more().heard(l, u0, r0, said, by)
         l[TU], l[TR] = 0, 0
         touch(s)
