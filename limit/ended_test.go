@@ -307,6 +307,31 @@ func TestEndBooksBeginWithAllThatEndedSinceTheEdge(t *testing.T) {
 	}
 }
 
+// Where input counts from the start, that of open calls is used already.
+func TestTheBookOfHalvesBeginsWithTheInputOfOpenCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Law: Law{Shape: ShapeLog}}
+		l, err := New(Options{Limits: []Limit{lim}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 50, Output: 50}})
+		open, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 300, Output: 100}})
+		first.Keep()
+		lim.Law.AtEnd = true
+		if err := l.EnforceScopeLimit("", lim); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][2]int64{{900, 600}, {500, 500}} {
+			e := l.root.limits[0].more.ends
+			if whole, halves := e.whole.Credit(), e.halves.Credit(); whole != want[0] || halves != want[1] {
+				t.Errorf("the books have %d and %d; want %d", whole, halves, want)
+			}
+			open.Keep()
+		}
+	})
+}
+
 // A window that is a guess keeps the books of ends, and does not ask them. When charges at
 // the end are found they know when all was used, and what open calls hold counts once.
 func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {

@@ -37,6 +37,7 @@ type meterMore struct {
 	atEnd   bool      // they are asked
 	open    int64     // units of open reservations, since there was a window
 	young   int64     // of them, those taken since that instant
+	input   int64     // of those, input
 	since   int64
 	joint   int64 // until then the bucket is asked beside a window that decides
 	over    int64 // units that a window behind a guard has above the newest reading
@@ -62,23 +63,23 @@ func (x *meterMore) forget(now int64) {
 
 // lose lets go of the window. What is open is noted beside one alone.
 func (x *meterMore) lose() {
-	x.window, x.leaves, x.open, x.young, x.since = nil, 0, 0, 0, 0
+	x.window, x.leaves, x.open, x.young, x.input, x.since = nil, 0, 0, 0, 0, 0
 }
 
 // opens notes a reservation that was charged just now.
 func (x *meterMore) opens(cost int64) {
 	x.open += cost
 	if !x.window.counts(x.since) {
-		x.young, x.since = 0, x.window.at
+		x.young, x.input, x.since = 0, 0, x.window.at
 	}
 	x.young += cost
 }
 
 // closes notes the end of a reservation, which may be older than the window.
-func (x *meterMore) closes(taken, held int64) {
+func (x *meterMore) closes(taken, held, input int64) {
 	x.open = max(0, x.open-held)
 	if taken >= x.since {
-		x.young = max(0, x.young-held)
+		x.young, x.input = max(0, x.young-held), max(0, x.input-input)
 	}
 }
 
@@ -115,6 +116,7 @@ type meterBefore struct {
 	panes  panes
 	latest int64 // of the log's slot
 	young  int64
+	input  int64
 	since  int64
 }
 
@@ -135,7 +137,7 @@ func (m *meter) takeMore(now, cost int64) bool {
 	}
 	if w := x.window; w != nil {
 		w.advance(now)
-		x.before.panes, x.before.young, x.before.since = w.panes, x.young, x.since
+		x.before.panes, x.before.young, x.before.input, x.before.since = w.panes, x.young, x.input, x.since
 		if w.log != nil {
 			x.before.latest = w.log.latest(w.at)
 		}
@@ -180,7 +182,7 @@ func (m *meter) untake(cost int64) {
 		if w.log != nil {
 			w.log.undo(w.at, cost, x.before.latest)
 		}
-		x.open, x.young, x.since = x.open-cost, x.before.young, x.before.since
+		x.open, x.young, x.input, x.since = x.open-cost, x.before.young, x.before.input, x.before.since
 	}
 }
 
@@ -518,7 +520,7 @@ func (m *meter) follow(l Law, halves bool) error {
 	if m.more == nil {
 		m.more = &meterMore{}
 	}
-	x, credit, starts := m.more, m.credit(), l
+	x, credit, input, starts := m.more, m.credit(), int64(0), l
 	x.forget(m.at)
 	x.leaves = 0
 	if l.AtEnd {
@@ -526,7 +528,7 @@ func (m *meter) follow(l Law, halves bool) error {
 	}
 	if w := x.window; w != nil {
 		if w.advance(m.at); w.counts(x.since) {
-			credit += x.young
+			credit, input = credit+x.young, x.input
 		}
 		x.window = w.become(starts)
 	} else {
@@ -544,7 +546,7 @@ func (m *meter) follow(l Law, halves bool) error {
 		// What open calls hold is charged when they end. Charged now as well, it held a
 		// whole window back for a minute. What left before the last edge is in no credit:
 		// taken off as well, it made as much as had ended since the edge free.
-		x.ends = newEndBooks(r, l, halves, m.at, credit)
+		x.ends = newEndBooks(r, l, halves, m.at, credit, input)
 	default:
 		x.ends.become(m.at, l)
 	}

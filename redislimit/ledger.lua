@@ -79,7 +79,7 @@ local function scopeOf(text)
   s[REFUND][4] = 0
   for _, l in ipairs(s[LIMITS]) do
     local m = l[MORE]
-    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND], m[UNDERWAY], m[YOUNG], m[FROMTHEN] = 0, 0, false, false, 0, 0, 0 end
+    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND], m[UNDERWAY], m[YOUNG], m[FROMTHEN], m[YOUNGIN] = 0, 0, false, false, 0, 0, 0, 0 end
   end
   return s
 end
@@ -208,8 +208,9 @@ local SHAPE, WN, FIRST, QUIET, SPAN, GRID, WAT, EDGE, CUR, PAST, PRIOR, WOPEN, N
 -- one from which a window that is the law no more is not asked, 0 for none; the further
 -- books of a limit whose calls are charged when they end, or may be, or false; the reading
 -- that lowered the bucket last, or false; the units of open reservations, since there was
--- a window, and those of them that were taken since an instant, with that instant.
-local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND, UNDERWAY, YOUNG, FROMTHEN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+-- a window, and those of them that were taken since an instant, with that instant and
+-- their input.
+local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND, UNDERWAY, YOUNG, FROMTHEN, YOUNGIN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 -- A reading: how far it is below the own books, in units and grains, the instant of which
 -- it speaks, and the reservation that brought it.
 local OVERU, OVERR, SAIDAT, SAIDBY = 1, 2, 3, 4
@@ -760,7 +761,7 @@ local function more()
   local function lose(m, which)
     if which == WINDOW then
       if m[WINDOW] then call('DEL', ring(m[WINDOW])) end
-      m[UNDERWAY], m[YOUNG], m[FROMTHEN] = 0, 0, 0
+      m[UNDERWAY], m[YOUNG], m[FROMTHEN], m[YOUNGIN] = 0, 0, 0, 0
     elseif m[BOOKS] then
       call('DEL', ring(m[BOOKS][WHOLE]))
       if m[BOOKS][HALVES] then call('DEL', ring(m[BOOKS][HALVES])) end
@@ -844,9 +845,9 @@ local function more()
 
   -- Reservations end that were taken then: meterMore.closes. They may be older than the
   -- window.
-  local function closes(m, taken, held)
+  local function closes(m, taken, held, input)
     m[UNDERWAY] = max(0, m[UNDERWAY] - held)
-    if taken >= m[FROMTHEN] then m[YOUNG] = max(0, m[YOUNG] - held) end
+    if taken >= m[FROMTHEN] then m[YOUNG], m[YOUNGIN] = max(0, m[YOUNG] - held), max(0, m[YOUNGIN] - input) end
   end
 
   -- meter.follow
@@ -856,14 +857,14 @@ local function more()
       return
     end
     local had, name, first = there(l), s[SNAME] .. '\0' .. l[NAME], law
-    local w, b = m[WINDOW], m[BOOKS]
+    local w, b, open = m[WINDOW], m[BOOKS], 0
     m[LEAVES] = 0
     if law[ATEND] == 1 then
       first = {unpack(law)}
       first[9] = 0
     end
     if w then
-      if counts(l, w, m[FROMTHEN]) then had = had + m[YOUNG] end
+      if counts(l, w, m[FROMTHEN]) then had, open = had + m[YOUNG], m[YOUNGIN] end
       m[WINDOW] = become(l, w, first)
     else
       m[WINDOW] = begin(l, name, first, now)
@@ -875,13 +876,14 @@ local function more()
       b[WHOLE] = become(l, b[WHOLE], law)
       if b[HALVES] then b[HALVES] = become(l, b[HALVES], law) end
     else
-      -- What open calls hold is charged when they end, and was not taken off by then.
+      -- What open calls hold is charged when they end; in halves their input is used now.
       local function book(at)
         local x = begin(l, name .. at, law, now)
         wcharge(l, x, now, x[WN] - max(0, had))
         return x
       end
       m[BOOKS] = {book('\0w'), l[UNIT] == 3 and book('\0h')}
+      if m[BOOKS][HALVES] then wcharge(l, m[BOOKS][HALVES], now, open) end
     end
     if m[BOOKS] then m[BOOKS][ASKED] = law[ATEND] end
   end
@@ -934,8 +936,8 @@ local function more()
     local w = m[WINDOW]
     if w then
       m[UNDERWAY] = min(P52, m[UNDERWAY] + c)
-      if not counts(l, w, m[FROMTHEN]) then m[YOUNG], m[FROMTHEN] = 0, now end
-      m[YOUNG] = min(P52, m[YOUNG] + c)
+      if not counts(l, w, m[FROMTHEN]) then m[YOUNG], m[FROMTHEN], m[YOUNGIN] = 0, now, 0 end
+      m[YOUNG], m[YOUNGIN] = min(P52, m[YOUNG] + c), min(P52, m[YOUNGIN] + input)
     end
     if m[BOOKS] and m[BOOKS][HALVES] then wcharge(l, m[BOOKS][HALVES], now, input) end
   end
@@ -944,7 +946,7 @@ local function more()
   X.ended = function(l, taken, held, back)
     local _, _, m = ready(l)
     local b, unit = m[BOOKS], l[UNIT]
-    closes(m, taken, amount(held, unit))
+    closes(m, taken, amount(held, unit), held[2])
     if not b then return end
     local charged = {max(0, held[1] - back[1]), max(0, held[2] - back[2]), max(0, held[3] - back[3])}
     wcharge(l, b[WHOLE], now, amount(charged, unit))
@@ -962,7 +964,7 @@ local function more()
       if b and b[HALVES] then wcharge(l, b[HALVES], now, n) end
       return
     end
-    closes(m, now, n)
+    closes(m, now, n, 0)
     if b then wcharge(l, b[WHOLE], now, n) end
   end
 
@@ -1091,7 +1093,7 @@ local function more()
   local none = {0, 0, 0, 0, 0, 0, 0, 0, 0}
   X.obey = function(s, l, text)
     local had, rest = there(l)
-    local m = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0}
+    local m = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0, 0}
     local old = m[TEXT] == '' and none or unpack_(m[TEXT])
     local new = text == '' and none or unpack_(text)
     l[MORE], m[TEXT] = m, text
@@ -2222,7 +2224,7 @@ settings = function()
     root[EPOCH] = root[EPOCH] + 1
     change(l, d[2], d[3], d[4], d[5])
     l[RB], l[RL] = d[6], d[7]
-    if l[MORE] and l[UNIT] ~= d[1] then l[MORE][UNDERWAY], l[MORE][YOUNG] = 0, 0 end
+    if l[MORE] and l[UNIT] ~= d[1] then l[MORE][UNDERWAY], l[MORE][YOUNG], l[MORE][YOUNGIN] = 0, 0, 0 end
     if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
     if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
     return nil, l
@@ -2592,7 +2594,7 @@ for _ = 1, changes do
       end
       fell = C.lower(l, u, r)
       if fell then
-        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0}
+        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0, 0}
         more().heard(l, u0, r0, said, by)
         l[TU], l[TR] = 0, 0
         touch(s)
