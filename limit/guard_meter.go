@@ -61,7 +61,7 @@ func (x *meterMore) forget(now int64) {
 	}
 }
 
-// lose lets go of the window. What is open is noted beside one alone.
+// lose lets go of the window. Open reservations are noted beside one alone.
 func (x *meterMore) lose() {
 	x.window, x.leaves, x.open, x.young, x.input, x.since = nil, 0, 0, 0, 0, 0
 }

@@ -284,8 +284,8 @@ func (x *twin) before(server *redistest.Server) {
 	}
 }
 
-// What the version before wrote, in layout 1, is read on. It does not say what is open, and
-// has no books that are not asked.
+// What the version before wrote, in layout 1, is read on. It does not name open calls, and
+// a guess has no end books in it.
 func TestAStateOfTheLayoutBeforeIsReadOn(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -316,8 +316,8 @@ func TestAStateOfTheLayoutBeforeIsReadOn(t *testing.T) {
 	}
 }
 
-// What is open in a state of the layout before is charged where end books begin, and again
-// when it ends: nobody has more than by the own books.
+// Open calls of a state in the layout before are charged where end books begin, and again
+// when they end. Nobody has more than by the own books.
 func TestOpenCallsOfTheLayoutBeforeGiveNoCredit(t *testing.T) {
 	t.Parallel()
 	for _, shape := range []limit.Shape{limit.ShapeLog, limit.ShapeSliding} {
