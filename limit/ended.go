@@ -17,13 +17,15 @@ type endBooks struct {
 	halves *Window // nil of a limit that counts one of them
 }
 
-// newEndBooks are the books for a law at an instant at which all is used but credit.
-func newEndBooks(r Rate, l Law, halves bool, now, credit int64) *endBooks {
+// newEndBooks are the books for a law at an instant at which all is used but credit. Input
+// of open calls is used in halves too.
+func newEndBooks(r Rate, l Law, halves bool, now, credit, input int64) *endBooks {
 	e := &endBooks{whole: &Window{law: l, keeps: true}}
 	e.whole.start(r, now)
 	e.whole.charge(now, max(0, e.whole.n-max(0, credit)))
 	if halves {
 		e.halves = e.whole.Copy()
+		e.halves.charge(now, input)
 	}
 	return e
 }
@@ -128,7 +130,12 @@ func (e *endBooks) lowerSent(now, sent, remaining, open int64) int64 {
 // begins enters the start of a reservation of c in the end books of s.
 func (s *scope) begins(now int64, c Cost) {
 	for i := range s.limits {
-		if x := s.limits[i].more; x != nil && x.ends != nil {
+		x := s.limits[i].more
+		if x == nil || x.window == nil {
+			continue
+		}
+		x.input += c.Input
+		if x.ends != nil {
 			x.ends.started(now, c)
 		}
 	}
@@ -159,7 +166,7 @@ func (s *scope) counted(l *Limiter, e *entry, charged Cost) {
 		if b.more == nil || b.more.window == nil || b.born > e.seq {
 			continue
 		}
-		b.more.open = max(0, b.more.open-held.in(b.unit)) // it may be older than the window
+		b.more.closes(e.taken, held.in(b.unit), e.cost.Input)
 		if b.more.ends != nil {
 			b.more.ends.ended(l.now(), e.taken, b.unit, e.cost, charged)
 		}

@@ -221,6 +221,117 @@ func TestACopyOfAWindowHasItsUse(t *testing.T) {
 	})
 }
 
+// What calls held that ended while there was no window, or under another unit, is not taken
+// off the books of ends that begin later.
+func TestEndBooksBeginWithWhatIsOpenNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		window := Law{Shape: ShapeLog}
+		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Guard: 1000, Law: window}
+		l, err := New(Options{Limits: []Limit{lim}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		enforce := func(change func()) {
+			t.Helper()
+			change()
+			if err := l.EnforceScopeLimit("", lim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take := func(c Cost) Reservation {
+			t.Helper()
+			r, err := l.TryAdmit(Ask{Cost: c})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		ends := func(want int64, what string) {
+			t.Helper()
+			if got := l.root.limits[0].more.ends.whole.Credit(); got != want {
+				t.Errorf("%s: the book of ends has %d; want %d", what, got, want)
+			}
+		}
+		old := take(Cost{Requests: 1, Input: 400})
+		enforce(func() { lim.Law = Law{} })
+		time.Sleep(time.Minute)
+		old.Keep()
+		enforce(func() { lim.Law = window })
+		take(Cost{Requests: 1, Input: 300}).Keep()
+		enforce(func() { lim.Law.AtEnd = true })
+		ends(700, "after a window that is no more")
+
+		enforce(func() { lim.Law = window })
+		old = take(Cost{Requests: 1, Input: 100})
+		enforce(func() { lim.Unit = Requests })
+		old.Keep()
+		enforce(func() { lim.Law.AtEnd = true })
+		ends(600, "after another unit")
+	})
+}
+
+// What calls hold that left before the last edge is in no credit, and so it is not taken off
+// what end books begin with.
+func TestEndBooksBeginWithAllThatEndedSinceTheEdge(t *testing.T) {
+	for _, shape := range []Shape{ShapeFixed, ShapeTwoWindows, ShapeLog} {
+		synctest.Test(t, func(t *testing.T) {
+			lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Law: Law{Shape: shape, Edge: time.Duration(time.Now().UnixNano())}}
+			l, err := New(Options{Limits: []Limit{lim}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			take := func(n int64) Reservation {
+				r, err := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: n}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			old := take(400)
+			time.Sleep(121 * time.Second)
+			take(300).Keep()
+			young := take(200)
+			time.Sleep(time.Second)
+			lim.Law.AtEnd = true
+			if err := l.EnforceScopeLimit("", lim); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []int64{700, 500, 100} {
+				if got := l.root.limits[0].more.ends.whole.Credit(); got != want {
+					t.Errorf("%v: the book of ends has %d; want %d", shape, got, want)
+				}
+				young.Keep()
+				young, old = old, Reservation{}
+			}
+		})
+	}
+}
+
+// Where input counts from the start, that of open calls is used already.
+func TestTheBookOfHalvesBeginsWithTheInputOfOpenCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Law: Law{Shape: ShapeLog}}
+		l, err := New(Options{Limits: []Limit{lim}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 50, Output: 50}})
+		open, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 300, Output: 100}})
+		first.Keep()
+		lim.Law.AtEnd = true
+		if err := l.EnforceScopeLimit("", lim); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][2]int64{{900, 600}, {500, 500}} {
+			e := l.root.limits[0].more.ends
+			if whole, halves := e.whole.Credit(), e.halves.Credit(); whole != want[0] || halves != want[1] {
+				t.Errorf("the books have %d and %d; want %d", whole, halves, want)
+			}
+			open.Keep()
+		}
+	})
+}
+
 // A window that is a guess keeps the books of ends, and does not ask them. When charges at
 // the end are found they know when all was used, and what open calls hold counts once.
 func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {

@@ -36,10 +36,13 @@ type meterMore struct {
 	ends    *endBooks // beside a window whose law is AtEnd, or may be; else nil
 	atEnd   bool      // they are asked
 	open    int64     // units of open reservations, since there was a window
-	joint   int64     // until then the bucket is asked beside a window that decides
-	over    int64     // units that a window behind a guard has above the newest reading
-	stands  int64     // until then
-	leaves  int64     // if set, the window is the law no more, and is asked until then
+	young   int64     // of them, those taken since that instant
+	input   int64     // of those, input
+	since   int64
+	joint   int64 // until then the bucket is asked beside a window that decides
+	over    int64 // units that a window behind a guard has above the newest reading
+	stands  int64 // until then
+	leaves  int64 // if set, the window is the law no more, and is asked until then
 	before  meterBefore
 }
 
@@ -54,7 +57,29 @@ func (x *meterMore) at(now int64) *Window {
 // forget lets go of a window that is asked no more at now.
 func (x *meterMore) forget(now int64) {
 	if x.window != nil && x.at(now) == nil {
-		x.window, x.leaves = nil, 0
+		x.lose()
+	}
+}
+
+// lose lets go of the window. Open reservations are noted beside one alone.
+func (x *meterMore) lose() {
+	x.window, x.leaves, x.open, x.young, x.input, x.since = nil, 0, 0, 0, 0, 0
+}
+
+// opens notes a reservation that was charged just now.
+func (x *meterMore) opens(cost int64) {
+	x.open += cost
+	if !x.window.counts(x.since) {
+		x.young, x.input, x.since = 0, 0, x.window.at
+	}
+	x.young += cost
+}
+
+// closes notes the end of a reservation, which may be older than the window.
+func (x *meterMore) closes(taken, held, input int64) {
+	x.open = max(0, x.open-held)
+	if taken >= x.since {
+		x.young, x.input = max(0, x.young-held), max(0, x.input-input)
 	}
 }
 
@@ -90,6 +115,9 @@ type meterBefore struct {
 	guard  Guard
 	panes  panes
 	latest int64 // of the log's slot
+	young  int64
+	input  int64
+	since  int64
 }
 
 // take spends cost at now if all that decides has room, else nothing. It is not
@@ -109,7 +137,7 @@ func (m *meter) takeMore(now, cost int64) bool {
 	}
 	if w := x.window; w != nil {
 		w.advance(now)
-		x.before.panes = w.panes
+		x.before.panes, x.before.young, x.before.input, x.before.since = w.panes, x.young, x.input, x.since
 		if w.log != nil {
 			x.before.latest = w.log.latest(w.at)
 		}
@@ -127,7 +155,7 @@ func (m *meter) takeMore(now, cost int64) bool {
 			m.Bucket.charge(cost)
 		}
 		w.charge(w.at, cost)
-		x.open += cost
+		x.opens(cost)
 	} else if !m.Bucket.take(now, cost) {
 		return false
 	}
@@ -154,7 +182,7 @@ func (m *meter) untake(cost int64) {
 		if w.log != nil {
 			w.log.undo(w.at, cost, x.before.latest)
 		}
-		x.open -= cost
+		x.open, x.young, x.input, x.since = x.open-cost, x.before.young, x.before.input, x.before.since
 	}
 }
 
@@ -495,14 +523,16 @@ func (m *meter) follow(l Law, halves bool) error {
 	if m.more == nil {
 		m.more = &meterMore{}
 	}
-	x, credit, starts := m.more, m.credit(), l
+	x, credit, input, starts := m.more, m.credit(), int64(0), l
 	x.forget(m.at)
 	x.leaves = 0
 	if l.AtEnd {
 		starts.Spare = 0
 	}
 	if w := x.window; w != nil {
-		w.advance(m.at)
+		if w.advance(m.at); w.counts(x.since) {
+			credit, input = credit+x.young, x.input
+		}
 		x.window = w.become(starts)
 	} else {
 		x.window = &Window{law: starts, keeps: true}
@@ -517,8 +547,9 @@ func (m *meter) follow(l Law, halves bool) error {
 		x.ends = nil
 	case x.ends == nil:
 		// What open calls hold is charged when they end. Charged now as well, it held a
-		// whole window back for a minute.
-		x.ends = newEndBooks(r, l, halves, m.at, credit+x.open)
+		// whole window back for a minute. What left before the last edge is in no credit:
+		// taken off as well, it made as much as had ended since the edge free.
+		x.ends = newEndBooks(r, l, halves, m.at, credit, input)
 	default:
 		x.ends.become(m.at, l)
 	}
@@ -539,7 +570,7 @@ func (m *meter) leave() {
 	x.ends, x.atEnd = nil, false
 	left := x.window.levelAt(max(m.at, x.window.at))
 	if !left.less(m.level) {
-		x.window = nil
+		x.lose()
 		return
 	}
 	x.leaves = later(m.at, min(int64(m.w/6), max(1, 3*min(int64(m.w), m.level.sub(left).ceilDiv(m.n)))))

@@ -476,6 +476,9 @@ func (l *Limiter) changeLimit(s *scope, b *bound, lim Limit, now int64) {
 	burst, largest := lim.sizes()
 	b.change(now, lim.Rate, burst, largest)
 	b.cfg = l.share(lim)
+	if unit != lim.Unit && b.more != nil {
+		b.more.open, b.more.young, b.more.input = 0, 0, 0
+	}
 	b.obey(old, l.base.UnixNano())
 	s.follows(now)
 	var q *line

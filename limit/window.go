@@ -267,6 +267,14 @@ func (w *Window) logged() bool {
 	return w.law.Shape == ShapeLog || w.law.Shape == ShapeSliding
 }
 
+// counts reports whether all that was charged from that instant on counts in full now.
+func (w *Window) counts(since int64) bool {
+	if w.paned() {
+		return w.panes.open && since >= w.panes.edge
+	}
+	return since > w.at-int64(w.w)
+}
+
 func (w *Window) paned() bool { return w.law.Shape != ShapeLog }
 
 func (w *Window) advance(now int64) {

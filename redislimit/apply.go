@@ -128,11 +128,11 @@ func (l *Limiter) readNews(r *reader, s *scope, now int64, full bool) {
 	}
 	s.told = l.epoch
 	s.open = int(r.num())
-	s.limits, s.atEnd = s.limits[:0], false
+	s.limits, s.ends = s.limits[:0], false
 	for n := r.num(); n > 0 && r.err == nil; n-- {
 		k := l.readKnown(r, now)
 		s.limits = append(s.limits, k)
-		s.atEnd = s.atEnd || k.Law.AtEnd
+		s.ends = s.ends || k.Law.AtEnd || k.Law.Shape == limit.ShapeSliding
 	}
 	s.windows(now)
 	s.readNotes(r)

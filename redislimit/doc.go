@@ -2,7 +2,9 @@
 // limit, with its state in Redis or Valkey.
 //
 // It counts as package limit does, by buckets, windows, guards and the further books of
-// limits that are charged when calls end ([limit.Law.AtEnd]), number for number.
+// limits that are charged when calls end ([limit.Law.AtEnd]), number for number. Only a
+// guard is plainer: it holds nothing of the balances of a first crowd back
+// ([limit.Reservation.Unsure]).
 //
 // # The promise
 //

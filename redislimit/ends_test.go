@@ -259,17 +259,42 @@ func TestAReadingHasInputAboveItsEstimate(t *testing.T) {
 		reading(made, 300, 300)
 		settle(made, 350)      // all of it is in the reading
 		reading(old, 900, 298) // the own books have no more
+		quiet := limit.Ask{Cost: limit.Cost{Requests: 1, Input: 100}, Scopes: []string{"s"}}
+		store, _ := m[0].TryAdmit(quiet)
+		books, _ := x.l.TryAdmit(quiet)
+		last := call(50)
+		settle(twinCall{store, books, quiet.Cost}, 150) // without a note, and in the reading all the same
+		reading(last, 90, 106)
 	})
 }
 
-// What the version before wrote, in layout 1, is read on.
+// before has the store hold x as the version before wrote it, in layout 1.
+func (x *twin) before(server *redistest.Server) {
+	x.t.Helper()
+	const script = `local layout, s = cmsgpack.unpack(redis.call('GET', KEYS[1]))
+		for _, l in ipairs(s[14]) do
+			if l[13] then l[13] = {l[13][1], l[13][2], l[13][3], l[13][4]} end
+		end
+		redis.call('SET', KEYS[1], cmsgpack.pack(1, s), 'KEEPTTL')
+		return layout`
+	for _, scope := range []string{"", "s"} {
+		if layout := server.Must(x.t, "EVAL", script, "1", "tripmeter:{"+x.t.Name()+"}:s:"+scope); layout != "2" {
+			x.t.Fatalf("the layout is %s", layout)
+		}
+	}
+}
+
+// What the version before wrote, in layout 1, is read on. It does not name open calls, and
+// a guess has no end books in it.
 func TestAStateOfTheLayoutBeforeIsReadOn(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		bubble(t, 2, redislimit.Options{SettleWithin: time.Nanosecond}, func(t *testing.T, server *redistest.Server, m []*redislimit.Limiter, _ []*wire) {
 			x := twinIn(t, m, rand.New(rand.NewPCG(seed, 43)))
 			law := x.law()
-			law.AtEnd = false
+			for law.AtEnd = false; law.Shape == limit.ShapeSliding; {
+				law.Shape = x.law().Shape
+			}
 			x.obey(law)
 			for range 40 {
 				time.Sleep(time.Duration(x.r.IntN(2_000_000)) * time.Microsecond)
@@ -279,20 +304,52 @@ func TestAStateOfTheLayoutBeforeIsReadOn(t *testing.T) {
 				}
 				x.tell()
 			}
-			const before = `local layout, s = cmsgpack.unpack(redis.call('GET', KEYS[1]))
-				for _, l in ipairs(s[14]) do
-					if l[13] then l[13] = {l[13][1], l[13][2], l[13][3], l[13][4]} end
-				end
-				redis.call('SET', KEYS[1], cmsgpack.pack(1, s), 'KEEPTTL')
-				return layout`
-			for _, scope := range []string{"", "s"} {
-				if layout := server.Must(t, "EVAL", before, "1", "tripmeter:{"+t.Name()+"}:s:"+scope); layout != "2" {
-					t.Fatalf("the layout is %s", layout)
-				}
+			for len(x.open) > 0 {
+				x.end()
 			}
+			x.tell()
+			x.before(server)
 			for range 100 {
 				x.step()
 			}
+		})
+	}
+}
+
+// Open calls of a state in the layout before are charged where end books begin, and again
+// when they end. Nobody has more than by the own books.
+func TestOpenCallsOfTheLayoutBeforeGiveNoCredit(t *testing.T) {
+	t.Parallel()
+	for _, shape := range []limit.Shape{limit.ShapeLog, limit.ShapeSliding} {
+		bubble(t, 2, redislimit.Options{SettleWithin: time.Nanosecond}, func(t *testing.T, server *redistest.Server, m []*redislimit.Limiter, _ []*wire) {
+			x := twinIn(t, m, rand.New(rand.NewPCG(1, 47)))
+			x.lim.Rate.N, x.lim.Burst = 1000, 1000
+			x.obey(limit.Law{Shape: shape})
+			a := limit.Ask{Cost: limit.Cost{Requests: 1, Input: 100, Output: 300}, Scopes: []string{"s"}}
+			open, err := m[0].TryAdmit(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m[1].Snapshot()
+			x.before(server)
+			x.obey(limit.Law{Shape: limit.ShapeLog, AtEnd: true})
+			credit := func(want int64) {
+				t.Helper()
+				for _, s := range m[0].Snapshot().Scopes {
+					if got := s.Limits[0].Credit; s.Scope == "s" && got != want {
+						t.Errorf("%v: the credit is %d, want %d", shape, got, want)
+					}
+				}
+			}
+			time.Sleep(30 * time.Second)
+			credit(600)
+			open.Keep()
+			time.Sleep(time.Second)
+			credit(200)
+			time.Sleep(twinWindow - 30*time.Second)
+			credit(600)
+			time.Sleep(31 * time.Second)
+			credit(1000)
 		})
 	}
 }

@@ -18,7 +18,8 @@ local P45, P51, P52, P53 = 35184372088832, 2251799813685248, 4503599627370496, 9
 -- The layout of what the keys hold stands before each scope, in its key. Any other
 -- change of the layout than new keys needs a new number, or two versions of this
 -- script would read each other's numbers wrong. Without a number it is 0. A state in
--- layout 1 is read on: it has no more than MORE's first four.
+-- layout 1 is read on: it has no more than MORE's first four. What is open in it is
+-- charged twice where end books begin, at once and at its end: nothing says what it is.
 local LAYOUT = 2
 local MINUTE = 60000000
 local DAY = 86400000000
@@ -78,7 +79,7 @@ local function scopeOf(text)
   s[REFUND][4] = 0
   for _, l in ipairs(s[LIMITS]) do
     local m = l[MORE]
-    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND] = 0, 0, false, false end
+    if m then m[JOINT], m[LEAVES], m[BOOKS], m[FOUND], m[UNDERWAY], m[YOUNG], m[FROMTHEN], m[YOUNGIN] = 0, 0, false, false, 0, 0, 0, 0 end
   end
   return s
 end
@@ -189,7 +190,11 @@ end
 ---------------------------------------------------------------- guards and windows
 
 -- What limit.Guard and limit.Window are, number for number: whole units, and the
--- store's microseconds. A limit has them in MORE, or false there.
+-- store's microseconds. A limit has them in MORE, or false there. What package limit does
+-- beyond that with a first crowd's balances is left out: limit.Reservation.Unsure with
+-- meterMore.doubts, that only sure units raise what is shown, and meter.sawOver, which
+-- holds a window behind a guard to the newest reading. Each is a guard's caution about a
+-- guess; without them a guess may be refused sooner, and no ledger is wrong.
 -- A guard: the level of its pace, then its fields.
 local GU, GR, GAT, GBURST, GBASE, GOPEN, GKNOWN, GSHOWN, GSURE, GNEWEST, GHEARD, GFULL, GSPENT, GSINCE, GDEAF, GWRONG, GBAD, GUNTIL =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18
@@ -201,15 +206,18 @@ local SHAPE, WN, FIRST, QUIET, SPAN, GRID, WAT, EDGE, CUR, PAST, PRIOR, WOPEN, N
 -- MORE: a guard, a window, how readings are read, and the law and the guard as they
 -- were set, packed; the instant until which the bucket is asked beside the window; the
 -- one from which a window that is the law no more is not asked, 0 for none; the further
--- books of a limit whose calls are charged when they end, or false; the reading that
--- lowered the bucket last, or false.
-local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND = 1, 2, 3, 4, 5, 6, 7, 8
+-- books of a limit whose calls are charged when they end, or may be, or false; the reading
+-- that lowered the bucket last, or false; the units of open reservations, since there was
+-- a window, and those of them that were taken since an instant, with that instant and
+-- their input.
+local GUARD, WINDOW, READ, TEXT, JOINT, LEAVES, BOOKS, FOUND, UNDERWAY, YOUNG, FROMTHEN, YOUNGIN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 -- A reading: how far it is below the own books, in units and grains, the instant of which
 -- it speaks, and the reservation that brought it.
 local OVERU, OVERR, SAIDAT, SAIDBY = 1, 2, 3, 4
 -- The further books, as in limit/ended.go: all from the end, input from the start and
--- output from the end (or false), and the units of open reservations.
-local WHOLE, HALVES, UNDERWAY = 1, 2, 3
+-- output from the end (or false), and 1 if they are asked. Beside a window that is a guess
+-- they are kept and not asked.
+local WHOLE, HALVES, ASKED = 1, 2, 3
 -- The place in what was set that says whether there are such books.
 local ATEND = 12
 local MARGIN, READAT, RSET, RLATE, ARIGHT, AAT, AUSED, SRIGHT, SAT, SUSED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
@@ -740,10 +748,10 @@ local function more()
 
   ------------------------------------------------ both, and the bucket
 
-  -- The window that is asked, and the further books.
-  local function windows(m)
+  -- The window that is asked, and the further books if they are, or if all are meant.
+  local function windows(m, whole)
     local all, b = {m[WINDOW] or nil}, m[BOOKS]
-    if b then
+    if b and (whole or b[ASKED] == 1) then
       all[#all + 1] = b[WHOLE]
       all[#all + 1] = b[HALVES] or nil
     end
@@ -753,6 +761,7 @@ local function more()
   local function lose(m, which)
     if which == WINDOW then
       if m[WINDOW] then call('DEL', ring(m[WINDOW])) end
+      m[UNDERWAY], m[YOUNG], m[FROMTHEN], m[YOUNGIN] = 0, 0, 0, 0
     elseif m[BOOKS] then
       call('DEL', ring(m[BOOKS][WHOLE]))
       if m[BOOKS][HALVES] then call('DEL', ring(m[BOOKS][HALVES])) end
@@ -828,6 +837,19 @@ local function more()
     return w
   end
 
+  -- Whether all that was charged from that instant on counts in full: Window.counts.
+  local function counts(l, w, from)
+    if w[SHAPE] == LOG then return from > w[WAT] - l[W] end
+    return w[WOPEN] == 1 and from >= w[EDGE]
+  end
+
+  -- Reservations end that were taken then: meterMore.closes. They may be older than the
+  -- window.
+  local function closes(m, taken, held, input)
+    m[UNDERWAY] = max(0, m[UNDERWAY] - held)
+    if taken >= m[FROMTHEN] then m[YOUNG], m[YOUNGIN] = max(0, m[YOUNG] - held), max(0, m[YOUNGIN] - input) end
+  end
+
   -- meter.follow
   local function follow(s, l, m, law)
     if law[4] < FIXED then
@@ -835,31 +857,35 @@ local function more()
       return
     end
     local had, name, first = there(l), s[SNAME] .. '\0' .. l[NAME], law
-    local w, b = m[WINDOW], m[BOOKS]
+    local w, b, open = m[WINDOW], m[BOOKS], 0
     m[LEAVES] = 0
     if law[ATEND] == 1 then
       first = {unpack(law)}
       first[9] = 0
     end
     if w then
+      if counts(l, w, m[FROMTHEN]) then had, open = had + m[YOUNG], m[YOUNGIN] end
       m[WINDOW] = become(l, w, first)
     else
       m[WINDOW] = begin(l, name, first, now)
       wcharge(l, m[WINDOW], now, l[N] - min(l[U], l[N]))
     end
-    if law[ATEND] ~= 1 then
+    if law[ATEND] ~= 1 and law[4] ~= SLIDING then
       lose(m, BOOKS)
     elseif b then
       b[WHOLE] = become(l, b[WHOLE], law)
       if b[HALVES] then b[HALVES] = become(l, b[HALVES], law) end
     else
+      -- What open calls hold is charged when they end; in halves their input is used now.
       local function book(at)
         local x = begin(l, name .. at, law, now)
         wcharge(l, x, now, x[WN] - max(0, had))
         return x
       end
-      m[BOOKS] = {book('\0w'), l[UNIT] == 3 and book('\0h'), 0}
+      m[BOOKS] = {book('\0w'), l[UNIT] == 3 and book('\0h')}
+      if m[BOOKS][HALVES] then wcharge(l, m[BOOKS][HALVES], now, open) end
     end
+    if m[BOOKS] then m[BOOKS][ASKED] = law[ATEND] end
   end
 
   -- Whether the window and the further books have room.
@@ -906,18 +932,23 @@ local function more()
   -- A call is admitted.
   X.take = function(l, c, input)
     X.spend(l, c)
-    local b = l[MORE][BOOKS]
-    if not b then return end
-    b[UNDERWAY] = min(P52, b[UNDERWAY] + c)
-    if b[HALVES] then wcharge(l, b[HALVES], now, input) end
+    local m = l[MORE]
+    local w = m[WINDOW]
+    if w then
+      m[UNDERWAY] = min(P52, m[UNDERWAY] + c)
+      if not counts(l, w, m[FROMTHEN]) then m[YOUNG], m[FROMTHEN], m[YOUNGIN] = 0, now, 0 end
+      m[YOUNG], m[YOUNGIN] = min(P52, m[YOUNG] + c), min(P52, m[YOUNGIN] + input)
+    end
+    if m[BOOKS] and m[BOOKS][HALVES] then wcharge(l, m[BOOKS][HALVES], now, input) end
   end
 
   -- Calls that were admitted then and held that end, and that comes back: endBooks.ended.
   X.ended = function(l, taken, held, back)
-    ready(l)
-    local b, unit = l[MORE][BOOKS], l[UNIT]
+    local _, _, m = ready(l)
+    local b, unit = m[BOOKS], l[UNIT]
+    closes(m, taken, amount(held, unit), held[2])
+    if not b then return end
     local charged = {max(0, held[1] - back[1]), max(0, held[2] - back[2]), max(0, held[3] - back[3])}
-    b[UNDERWAY] = max(0, b[UNDERWAY] - amount(held, unit))
     wcharge(l, b[WHOLE], now, amount(charged, unit))
     if b[HALVES] then
       wrefund(l, b[HALVES], taken, back[2])
@@ -927,15 +958,14 @@ local function more()
 
   -- Open reservations whose process is gone end as they are: their units, or their output.
   X.lapsed = function(l, n, output)
-    ready(l)
-    local b = l[MORE] and l[MORE][BOOKS]
-    if not b then return end
+    local _, _, m = ready(l)
+    local b = m[BOOKS]
     if output then
-      if b[HALVES] then wcharge(l, b[HALVES], now, n) end
+      if b and b[HALVES] then wcharge(l, b[HALVES], now, n) end
       return
     end
-    b[UNDERWAY] = max(0, b[UNDERWAY] - n)
-    wcharge(l, b[WHOLE], now, n)
+    closes(m, now, n, 0)
+    if b then wcharge(l, b[WHOLE], now, n) end
   end
 
   X.wait = function(l, start, ahead, c)
@@ -983,7 +1013,7 @@ local function more()
       return false
     end
     if not w then return false end
-    if not m[BOOKS] then return wdrain(l, w, keep, d) end
+    if not (m[BOOKS] and m[BOOKS][ASKED] == 1) then return wdrain(l, w, keep, d) end
     local u, r = there(l)
     m[JOINT] = max(m[JOINT], now + d + sixth(l))
     local u2, r2 = there(l)
@@ -998,7 +1028,7 @@ local function more()
       grefused(l, g)
       gput(g, min(g[GU], 0), 0)
     end
-    for _, w in ipairs(windows(m)) do
+    for _, w in ipairs(windows(m, true)) do
       if blind < 0 then
         wlower(l, w, at, 0)
       else
@@ -1020,7 +1050,7 @@ local function more()
     if g then gadvance(l, g) end
     trim(l)
     local was = {}
-    for k, w in ipairs(windows(m)) do was[k] = credit(l, w) end
+    for k, w in ipairs(windows(m, true)) do was[k] = credit(l, w) end
     return was
   end
   X.after = function(l, was, win)
@@ -1029,7 +1059,7 @@ local function more()
     if g then gset(l, g, g[GBASE], win) end
     local f = m[FOUND]
     if f and win ~= l[W] then f[OVERR] = muldiv(f[OVERR], l[W], win) end
-    for k, w in ipairs(windows(m)) do
+    for k, w in ipairs(windows(m, true)) do
       if win == l[W] then
         local n = max(1, l[N] - w[SPARE])
         if n > w[WN] then wcharge(l, w, now, n - w[WN]) end
@@ -1063,7 +1093,7 @@ local function more()
   local none = {0, 0, 0, 0, 0, 0, 0, 0, 0}
   X.obey = function(s, l, text)
     local had, rest = there(l)
-    local m = l[MORE] or {false, false, false, '', 0, 0, false, false}
+    local m = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0, 0}
     local old = m[TEXT] == '' and none or unpack_(m[TEXT])
     local new = text == '' and none or unpack_(text)
     l[MORE], m[TEXT] = m, text
@@ -1137,9 +1167,9 @@ local function more()
     local left = remaining - X.margin(l) - charged + returned
     if g then shown(g, sent, left, left - near) end
     if not w or g then return false end
-    if not m[BOOKS] then return wlowerSent(l, w, sent, remaining, charged, returned) end
+    if not (m[BOOKS] and m[BOOKS][ASKED] == 1) then return wlowerSent(l, w, sent, remaining, charged, returned) end
     -- Each call that is open may be in the reading or not: endBooks.lowerSent.
-    local n = unknown(l, m[BOOKS][WHOLE], sent, remaining, 0, m[BOOKS][UNDERWAY])
+    local n = unknown(l, m[BOOKS][WHOLE], sent, remaining, 0, m[UNDERWAY])
     if not n or n < 1 then return false end
     for _, x in ipairs(windows(m)) do wcharge(l, x, min(sent, now), min(n, 4 * MOST)) end
     return true
@@ -1531,12 +1561,12 @@ local function hold(who, field, n)
   h[field] = (h[field] or 0) + n
 end
 
--- What the open reservations of a process hold in end books, in units and in output:
--- it is charged there once the process is gone.
+-- What the open reservations of a process hold beside a window, in units and in output:
+-- it is charged in end books once the process is gone.
 local function bear(who, s, l, units, output)
   local field = s[SNAME] .. '\0' .. l[NAME]
   hold(who, field, units)
-  if l[MORE][BOOKS][HALVES] then hold(who, field .. '\0', output) end
+  if l[UNIT] == 3 then hold(who, field .. '\0', output) end
 end
 
 -- A path is what one call takes from: the root, further scopes, the tenant.
@@ -1577,7 +1607,7 @@ local function correct(who, path, refund, epoch, taken, held, sent)
           more().spend(l, -d)
         end
       end
-      if l[MORE] and l[MORE][BOOKS] and l[BORN] <= epoch then
+      if l[MORE] and l[MORE][WINDOW] and l[BORN] <= epoch then
         more().ended(l, taken, held, refund)
         bear(who, s, l, -amount(held, l[UNIT]), -held[3])
       end
@@ -1707,7 +1737,7 @@ rest = function()
         local c = amount(cost, l[UNIT])
         if l[MORE] then
           more().take(l, c, cost[2])
-          if l[MORE][BOOKS] then bear(who, s, l, c, cost[3]) end
+          if l[MORE][WINDOW] then bear(who, s, l, c, cost[3]) end
         elseif c > 0 then
           put(l, l[U] - c, l[R])
         end
@@ -2194,6 +2224,7 @@ settings = function()
     root[EPOCH] = root[EPOCH] + 1
     change(l, d[2], d[3], d[4], d[5])
     l[RB], l[RL] = d[6], d[7]
+    if l[MORE] and l[UNIT] ~= d[1] then l[MORE][UNDERWAY], l[MORE][YOUNG], l[MORE][YOUNGIN] = 0, 0, 0 end
     if l[MORE] or d[9] ~= '' then more().obey(s, l, d[9]) end
     if l[UNIT] ~= d[1] then l[UNIT], l[BORN] = d[1], root[EPOCH] end
     return nil, l
@@ -2563,7 +2594,7 @@ for _ = 1, changes do
       end
       fell = C.lower(l, u, r)
       if fell then
-        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false}
+        l[MORE] = l[MORE] or {false, false, false, '', 0, 0, false, false, 0, 0, 0, 0}
         more().heard(l, u0, r0, said, by)
         l[TU], l[TR] = 0, 0
         touch(s)
@@ -2691,7 +2722,7 @@ while k < na do
       for _, l in ipairs(ps[j][LIMITS]) do
         flat[#flat + 1] = l
         path.more = path.more or l[MORE]
-        if l[MORE] and l[MORE][BOOKS] then
+        if l[MORE] and l[MORE][WINDOW] then
           path.ends = path.ends or {}
           path.ends[#path.ends + 1] = {ps[j], l}
         end

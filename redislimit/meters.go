@@ -177,10 +177,11 @@ func (p *path) windowed(now int64) bool {
 	return false
 }
 
-// endings reports whether a limit of the path counts calls from their ends.
+// endings reports whether a limit of the path has end books, asked or not: they know each
+// call by itself.
 func (p *path) endings() bool {
 	for _, s := range p.all {
-		if s.atEnd {
+		if s.ends {
 			return true
 		}
 	}

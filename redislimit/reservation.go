@@ -100,6 +100,9 @@ const mostSum = 1 << 61
 // below 2^53. What is more goes with the next call.
 const mostRefund = 1 << 50
 
+// never is the instant of a note that was not made, after all others.
+const never = 1 << 52
+
 func sum(a, b int64) int64 { return max(-mostSum, min(a+b, mostSum)) }
 
 // add notes more that came back.
@@ -136,17 +139,17 @@ type endKey struct {
 	epoch int64
 	taken int64 // the instant of admission, where a window or an allowance must know it; else 0, which charges an allowance now
 	id    int64 // of the one reservation, where the store must know it; else 0
-	ends  bool  // for end books
+	ends  bool  // what they held goes with them, for the units of open reservations
 }
 
 // keyOf is the key of what comes back of e.
 func (l *Limiter) keyOf(e *entry) endKey {
 	key := endKey{path: e.path, epoch: e.epoch}
 	if e.path.windowed(l.storeNow()) {
-		key.taken = e.taken
+		key.taken, key.ends = e.taken, true
 	}
 	if e.path.endings() {
-		key.id, key.ends = e.id, true
+		key.id = e.id
 	}
 	return key
 }
@@ -178,8 +181,11 @@ func (l *Limiter) finish(e *entry, refund limit.Cost, unspent limit.Spend) {
 	if key.ends && !e.over {
 		x.held = e.cost
 	}
-	if e.sent > 0 && min(refund.Input, refund.Output) < 0 && e.path.heard() {
+	if min(refund.Input, refund.Output) < 0 && e.path.heard() {
 		key.id, x.left, x.sent, x.made = e.id, e.left, e.sent, e.made
+		if e.sent == 0 {
+			x.left, x.sent = never, never // readings of others have its input all the same
+		}
 	}
 	if key.taken == 0 && unspent != (limit.Spend{}) {
 		key.taken = e.taken - e.taken%spendGrain

@@ -30,7 +30,7 @@ type scope struct {
 	noted uint64 // how often they changed
 
 	windowed int64 // until then, the store's instant, one of its limits is asked as a window
-	atEnd    bool  // and counts calls from their ends
+	ends     bool  // and has end books, asked or not
 
 	call int64 // the last call that named it, and its place there
 	at   int
