@@ -767,7 +767,9 @@ func (c *Call) notMade(output int64) {
 // not made, if it did.
 func (c *Call) over() {
 	c.notMade(0)
-	c.ended(time.Now(), limit.Cost{})
+	if c.begun {
+		c.ended(time.Now(), limit.Cost{})
+	}
 	if c.flurry > 0 {
 		c.scope.doubt.gone()
 		c.flurry = 0

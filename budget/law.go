@@ -291,8 +291,8 @@ func (d *dimension) windows(l *limit.Limit, b law.Belief, careful int64) {
 		// A log that was recorded has its debits recorded too: a spare there cost
 		// 1 % of the quota and spared nothing. One that is learned was refused 0.9
 		// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
-		// Lifted while most readings are what the books hold to the unit, the spare came
-		// and went ten times in six minutes, and no drain ended sooner.
+		// Lifted while most readings are what the books hold, the spare came and went
+		// ten times in six minutes. No drain ended sooner.
 		// A rounded balance may show as much too much.
 		l.Law.Spare = l.Rate.N/oneIn + d.grain.hides()
 	}

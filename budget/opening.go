@@ -25,11 +25,11 @@ import (
 // without limits. Nor has a store: its scope belongs to other processes as well, which
 // may know the limit.
 //
-// What one call takes in openStep is about what a common limit refills, so a bucket that is
-// full loses little while nobody knows of it. Of a crowd of 200 on a bucket of 10 s, 94 to
-// 96 % of the ideal were reached when the number doubled every two seconds from one call on,
-// and are 97 %, without a refusal. With four calls at first more were refused
-// for less: they leave at one instant, which a small limit on requests does not let in.
+// A call each openStep takes about what a common limit refills. So a bucket that is full
+// loses little while nobody knows of it. A crowd of 200 on a bucket of 10 s reaches 97 % of
+// the ideal, without a refusal. It was 94 to 96 % when the number doubled every two seconds
+// from one call on. With four calls at first more were refused for less: they leave at one
+// instant, which a small limit on requests does not let in.
 // A window is known later, as its first edge passes in a crowd: 0.2 to 0.8 % of the ideal.
 //
 // The zero opening has not begun.

@@ -202,7 +202,7 @@ func (s *Scope) hasBoth(u limit.Unit) bool {
 }
 
 // drain leaves keep of each of those limits after wait, and nothing beyond. Calls under
-// way will give back owed of what was never charged, so that much is refilled besides.
+// way will give back owed, which nobody charged: so much has to be refilled first.
 // before is set while the refused attempt still holds what it will give back.
 func drain(limits []drained, keep, owed limit.Cost, wait time.Duration, before bool) {
 	for _, l := range limits {

@@ -404,7 +404,7 @@ func (x *meterMore) doubts(now, sent, left, unsure int64) {
 }
 
 // sawOver notes by how much a reading shows less than a window behind a guard has. Prices
-// are low until usage is heard, and what is under way then is in no books: of eight
+// are low until usage is heard, and calls under way then are in no books: of eight
 // drains of a sliding minute five had a call refused after 8 to 18 s, and waited 50 s. The
 // window is not lowered, for it may be the wrong one. It is asked for so much more, up to
 // a newer reading or for a sixth of a window: without calls there is none. What came

@@ -1,8 +1,8 @@
 // Package redislimit keeps one budget for many processes: the ledger of package
 // limit, with its state in Redis or Valkey.
 //
-// It counts as package limit does, by buckets, windows, guards and the further books of
-// limits that are charged when calls end ([limit.Law.AtEnd]), number for number. Only a
+// It counts as package limit does, number for number: by buckets, windows, guards, and the
+// further books of limits that are charged when calls end ([limit.Law.AtEnd]). Only a
 // guard is plainer: it holds nothing of the balances of a first crowd back
 // ([limit.Reservation.Unsure]).
 //
