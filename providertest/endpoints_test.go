@@ -252,6 +252,7 @@ func TestStreamTiming(t *testing.T) {
 				t.Errorf("event %d after %v", i, at)
 			}
 		}
+		synctest.Wait() // the settlement follows the last token
 		if e := p.Ledger()[0]; e.End != 8*time.Second || e.Settled.Output != 3 {
 			t.Errorf("%+v", e)
 		}

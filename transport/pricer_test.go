@@ -86,6 +86,7 @@ func TestPriceAtTheHeadOfTheLine(t *testing.T) {
 // in flight the fourth goes when the third ends, and three answers teach a price.
 func TestTheNextInLineIsPricedByTheAnswerThatLetItGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var wants int64
 		var taken []int64
 		p := profile.Profile{Name: "box", RefusedFree: true}
@@ -93,12 +94,22 @@ func TestTheNextInLineIsPricedByTheAnswerThatLetItGo(t *testing.T) {
 		rt := gate(t, transport.Options{
 			TPM: 1_000_000, MaxInFlight: 1, Provider: p,
 			Trace: transport.Trace{
-				Queued:  func(_ *http.Request, c limit.Cost) { wants = c.Input * 3 / 2 },
-				Granted: func(_ *http.Request, c limit.Cost, _ time.Duration) { taken = append(taken, c.Input) },
+				Queued: func(_ *http.Request, c limit.Cost) {
+					mu.Lock()
+					defer mu.Unlock()
+					wants = c.Input * 3 / 2
+				},
+				Granted: func(_ *http.Request, c limit.Cost, _ time.Duration) {
+					mu.Lock()
+					defer mu.Unlock()
+					taken = append(taken, c.Input)
+				},
 			},
 			Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
 				rttest.Drain(r)
 				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
 				return response(r, 200, "application/json", fmt.Sprintf(
 					`{"model":"gpt-4o","choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`, wants, wants+1)), nil
 			}),
