@@ -17,6 +17,18 @@ import (
 	"github.com/tripmeter/tripmeter/transport"
 )
 
+// charges answers each call after a second, and charges its prompt what wants says then.
+func charges(mu *sync.Mutex, wants *int64) http.RoundTripper {
+	return rttest.Func(func(r *http.Request) (*http.Response, error) {
+		rttest.Drain(r)
+		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		return response(r, 200, "application/json", fmt.Sprintf(
+			`{"model":"gpt-4o","choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`, *wants, *wants+1)), nil
+	})
+}
+
 // A crowd waits, and its prompts turn out to be dearer, or cheaper, than was estimated.
 // Those who go after the first answers take what their prompts really cost, so nobody
 // leaves debt.
@@ -45,14 +57,7 @@ func TestPriceAtTheHeadOfTheLine(t *testing.T) {
 							taken = append(taken, c.Input)
 						},
 					},
-					Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
-						rttest.Drain(r)
-						time.Sleep(time.Second)
-						mu.Lock()
-						defer mu.Unlock()
-						return response(r, 200, "application/json", fmt.Sprintf(
-							`{"model":"gpt-4o","choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`, wants, wants+1)), nil
-					}),
+					Base: charges(&mu, &wants),
 				})
 				start := time.Now()
 				var all sync.WaitGroup
@@ -105,14 +110,7 @@ func TestTheNextInLineIsPricedByTheAnswerThatLetItGo(t *testing.T) {
 					taken = append(taken, c.Input)
 				},
 			},
-			Base: rttest.Func(func(r *http.Request) (*http.Response, error) {
-				rttest.Drain(r)
-				time.Sleep(time.Second)
-				mu.Lock()
-				defer mu.Unlock()
-				return response(r, 200, "application/json", fmt.Sprintf(
-					`{"model":"gpt-4o","choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":%d,"completion_tokens":1,"total_tokens":%d}}`, wants, wants+1)), nil
-			}),
+			Base: charges(&mu, &wants),
 		})
 		body := fmt.Sprintf(`{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":%q}]}`, strings.Repeat("word ", 500))
 		var all sync.WaitGroup
