@@ -65,8 +65,9 @@ func TestOutputUnderWayIsAPartOfTheMargin(t *testing.T) {
 	}
 }
 
-// A limit on output alone is charged when answers end. What was reserved when a balance was
-// read comes off it. It is a part of the margin too, but for what rounding hides.
+// A limit on output alone is charged when answers end. A balance is lowered by the output
+// that was reserved as it was read. It is a part of the margin too, but for what rounding
+// hides.
 func TestOutputUnderWayComesOffItsOwnBalance(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -11,9 +11,9 @@ import (
 )
 
 // Four calls under way have reserved 1,000 tokens of output each when a fifth is refused
-// for 10 s. They make 100 each. Under a rule that reserves, what they give back is there
-// again: the provider had charged it. Under a rule that charges output when it is made, or
-// not at all, it never had.
+// for 10 s. They make 100 each, and give the others back. Under a rule that reserves, the
+// provider had charged those, so they are there again. Under a rule that charges output
+// when it is made, or not at all, it never had.
 func TestARefusalKeepsWhatWasNeverCharged(t *testing.T) {
 	const input, reserve, output, calls = 100, 1000, 100, 4
 	for _, c := range []struct {

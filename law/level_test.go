@@ -7,8 +7,9 @@ import (
 	"github.com/tripmeter/tripmeter/limit"
 )
 
-// A drain reserves far more than it uses, so what is near to a reading is a third of the
-// limit, and pairs of answers tell nothing. Three readings that are what a log holds do.
+// A drain reserves far more than it uses. Charges near to a reading are a third of the
+// limit then, and pairs of answers tell nothing. Three readings that are what a log holds
+// do.
 func TestALogIsKnownByItsLevel(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, other := range []int64{0, 9_000} { // used by others, of the 300,000
