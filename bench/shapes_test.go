@@ -202,7 +202,7 @@ func TestStarts(t *testing.T) {
 			var rs []Result
 			seeds := seeds
 			if s.N <= few && s.Bars.OfIdeal > 0 && *seedCount == 0 {
-				seeds = 10 // which call of an instant goes first is chance: 95 to 99 %
+				seeds = 10 // which call of an instant goes first is chance: 95 to 101 %
 			}
 			for seed := range seeds {
 				rs = append(rs, bubble(t, s.scenario(), s.policy, uint64(seed)))

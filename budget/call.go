@@ -474,11 +474,15 @@ func (c *Call) question(now time.Time, r reading) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
 		s.rule(now, true)
+		c.path.settles(false)
 		if slices.Index(byPrice[:], seen) < slices.Index(byPrice[:], current) {
 			s.uncut(now)
 		}
 	} else if known && !doubted && !s.ruled.Load() {
 		s.rule(now, false)
+	}
+	if !doubted && current == estimate.ChargeSettle && !s.settles.Load() && s.doubt.settles() {
+		c.path.settles(true)
 	}
 }
 

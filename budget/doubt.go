@@ -257,6 +257,21 @@ func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool)
 	return d.less(current), ok && m[best] <= want[best]/6
 }
 
+// settles reports whether balances that are apart show that what calls reserve is charged
+// and that what they do not use is given back: no other rule is near.
+func (d *doubt) settles() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, i := range [...]int{asSent, asAnswered} {
+		const r = estimate.ChargeSettle
+		m, want, ok := d.book(i).last(few/2, 4)
+		if ok && m[r] <= want[r]/6 && m[r]*4 < min(m[estimate.ChargeEstimate], m[estimate.ChargeActual], m[estimate.ChargePrompt]) {
+			return true
+		}
+	}
+	return false
+}
+
 // less is the next rule that charges less than the current one, if balances that are
 // apart show that the current one charges too much. Three of four pairs must show it, and
 // no rule that reserves may be near on half of them under either refill: of a window in

@@ -133,6 +133,10 @@ func TestNothingReservedShowsSoon(t *testing.T) {
 		if !slices.Equal(doubts, of.want) {
 			t.Errorf("%+v: seen %v", of, doubts)
 		}
+		// Only where it reserves may calls from before a limit give back to it.
+		if d.settles() != of.reserves {
+			t.Errorf("%+v: settles is %v", of, !of.reserves)
+		}
 	}
 }
 

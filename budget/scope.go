@@ -46,6 +46,7 @@ type Scope struct {
 	charge  atomic.Uint32    // an estimate.Charge that headers show, plus 1; 0: none
 	unmade  atomic.Int64     // output reserved by attempts under way, tokens
 	ruled   atomic.Bool      // balances have shown the charge rule
+	settles atomic.Bool      // balances have shown that what is reserved is charged, and given back
 	looking atomic.Bool      // a limit has books of charges at the end, or had some
 	atEnd   atomic.Int32     // charges at the end were found, with balances of readBefore or readAfter: plus 1; 0: no
 
@@ -283,6 +284,9 @@ func (s *Scope) apply(d *dimension, now time.Time) (old limit.Limit, changed boo
 		d.limit = l
 		s.publish()
 		s.ledger.EnforceScopeLimit(s.name, l) // cannot fail: every value is within bounds
+		if old.Rate.N == 0 && s.settles.Load() {
+			s.early(d)
+		}
 		return old, true
 	}
 	return old, false

@@ -27,6 +27,8 @@ type rare struct {
 	// reservation that brought it.
 	read   int64
 	reader uint64
+
+	charged bool // calls from before the limit were charged on the other side: see earlier
 }
 
 // held is rare.held.
@@ -164,6 +166,26 @@ func (b *bound) heard(level wide, at int64, reader uint64) bool {
 		x.took = x.took.min(level.sub(b.level)) // what was taken below it
 	}
 	return false
+}
+
+// earlier takes in what e gives back, which left before b came. The balance that made b
+// known, and those after it, have the charge of e in them if the other side charges what a
+// call reserves. The level was lowered by that, so it is given back; earlier reports that.
+// Lost instead, the calls under way when a limit was learned cost a fresh process two
+// seconds of the rate for good. Until [Limiter.EarlyScope] says so, it is set aside:
+//
+//	level + early = the level of a limit that was there when e left
+func (b *bound) earlier(l *Limiter, e *entry, a *amounts) bool {
+	x := b.rare
+	if x == nil || x.reader == 0 {
+		return false // no balance has lowered b
+	}
+	b.advance(l.now())
+	b.early = b.early.add(mul(uint64(max(0, a.in(b.unit)+b.knew(e, a))), b.w))
+	if x.charged {
+		b.giveEarly()
+	}
+	return x.charged
 }
 
 // knew is how many units, of those that a settlement of e charges, the reading that

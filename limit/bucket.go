@@ -30,6 +30,7 @@ type Bucket struct {
 	burst int64  // units
 	max   int64  // largest admissible cost, units
 	over  wide   // grains by which a reading is below the own books: see read
+	early wide   // grains set aside, which giveEarly adds to level
 }
 
 // NewBucket returns a full bucket at instant 0. The burst, in units, bounds
@@ -162,7 +163,7 @@ func (b *Bucket) take(now, cost int64) bool {
 	if cost > b.max || rest.hi < 0 && b.lacks(cost) {
 		return false
 	}
-	if b.over != (wide{}) {
+	if b.over != (wide{}) || b.early != (wide{}) {
 		b.trim()
 	}
 	b.level = rest
@@ -230,7 +231,7 @@ func (b *Bucket) lower(level wide) bool {
 		return false
 	}
 	b.trim()
-	b.level = level
+	b.level, b.early = level, wide{}
 	b.saturate()
 	return true
 }
@@ -245,6 +246,8 @@ func (b *Bucket) lower(level wide) bool {
 func (b *Bucket) read(level wide) bool {
 	before := b.level
 	if !b.lower(level) {
+		b.trim()
+		b.early = b.early.min(level.sub(b.level))
 		return false
 	}
 	b.over = b.over.add(before.sub(b.level))
@@ -260,10 +263,17 @@ func (b *Bucket) found(units int64) {
 	b.level, b.over = b.level.add(back), b.over.sub(back)
 }
 
-// trim lets the own books hold no more than the burst. It comes before anything that
-// makes the level fall: up to then the level was highest.
+// trim lets the own books, and the level with what was set aside, be no more than the
+// burst. It comes before anything that makes the level fall: up to then it was highest.
 func (b *Bucket) trim() {
-	b.over = b.over.min(b.cap.sub(b.level))
+	room := b.cap.sub(b.level)
+	b.over, b.early = b.over.min(room), b.early.min(room)
+}
+
+// giveEarly gives back what was set aside, at the last instant.
+func (b *Bucket) giveEarly() {
+	b.trim()
+	b.level, b.early = b.level.add(b.early), wide{}
 }
 
 func (b *Bucket) saturate() {
@@ -274,7 +284,8 @@ func (b *Bucket) saturate() {
 
 func (b *Bucket) set(r Rate, burst, largest int64) {
 	b.trim()
-	b.level, b.over = b.level.rescale(b.w, uint64(r.Window)), b.over.rescale(b.w, uint64(r.Window))
+	w := uint64(r.Window)
+	b.level, b.over, b.early = b.level.rescale(b.w, w), b.over.rescale(b.w, w), b.early.rescale(b.w, w)
 	b.n, b.w = uint64(r.N), uint64(r.Window)
 	b.burst, b.max = burst, largest
 	b.cap = mul(uint64(burst), b.w)

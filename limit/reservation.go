@@ -271,7 +271,8 @@ func (e *entry) Cost(seq uint64) Cost {
 
 // correct gives back to s (or, where negative, charges) the difference between what
 // e reserved and the actual cost. A limit that came after the reservation was not
-// charged for it; giving back to it would mint credit.
+// charged for it; giving back to it would mint credit, unless a balance has charged it:
+// see [bound.earlier].
 //
 // Input above its estimate was charged on the other side when the call came. A reading
 // of a later instant has it, and has lowered credit by it: it is not taken twice. Taken
@@ -292,7 +293,12 @@ func (l *Limiter) correct(s *scope, e *entry, a *amounts) {
 			}
 		}
 		switch {
-		case d == 0 || b.born > e.seq:
+		case b.born > e.seq:
+			if b.earlier(l, e, a) && b.line != nil {
+				l.look(b.line, l.last)
+			}
+			continue
+		case d == 0:
 			continue
 		case d < 0:
 			b.advance(l.now()) // a charge does depend on what was full before it

@@ -483,6 +483,7 @@ func (l *Limiter) changeLimit(s *scope, b *bound, lim Limit, now int64) {
 	s.follows(now)
 	var q *line
 	if unit != lim.Unit {
+		b.early = wide{}
 		l.open.seq++
 		b.unit, b.born = lim.Unit, l.open.seq
 		q, b.line = b.line, nil
@@ -529,6 +530,34 @@ func (l *Limiter) RecallScope(scope, name string, ago time.Duration, units int64
 	}
 	b.advance(now)
 	b.more.window.charge(max(0, now-back), clampUnits(units))
+}
+
+// EarlyScope says whether the other side had charged, by what they reserved, calls that
+// left before a limit of any scope came. A balance that it stated since has that in it,
+// and by [Reservation.Lower] the limit too. So what such calls give back is credit, as
+// far as no later balance shows less. That of calls which ended before is given back at once.
+// While it is not said nothing is: had the other side charged nothing, credit would be
+// minted. Windows and guards are not concerned. A limit that is not there yet is not meant.
+func (l *Limiter) EarlyScope(scope, name string, charged bool) {
+	l.lock()
+	defer l.mu.Unlock()
+	now := l.catchUp()
+	s := l.lookup(scope)
+	if s == nil {
+		return
+	}
+	b := s.find(name)
+	if b == nil {
+		return
+	}
+	b.advance(now)
+	if b.needsRare().charged = charged; charged {
+		b.giveEarly()
+	}
+	if b.line != nil {
+		l.look(b.line, now)
+	}
+	l.run(now)
 }
 
 // lookup is the scope of that name, or nil.
