@@ -257,8 +257,8 @@ func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool)
 	return d.less(current), ok && m[best] <= want[best]/6
 }
 
-// settles reports whether balances that are apart show that what calls reserve is charged
-// and that what they do not use is given back: no other rule is near.
+// settles reports whether balances that are apart show that the provider charges what calls
+// reserve, and gives back what is not used: no other rule is near.
 func (d *doubt) settles() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

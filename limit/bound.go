@@ -168,9 +168,9 @@ func (b *bound) heard(level wide, at int64, reader uint64) bool {
 	return false
 }
 
-// earlier takes in what e gives back, which left before b came. The balance that made b
-// known, and those after it, have the charge of e in them if the other side charges what a
-// call reserves. The level was lowered by that, so it is given back; earlier reports that.
+// earlier takes in what e gives back, which left before b came. If the other side charges
+// what a call reserves, the balance that made b known has the charge of e in it. The level
+// was lowered by that, so it is given back; earlier reports that.
 // Lost instead, the calls under way when a limit was learned cost a fresh process two
 // seconds of the rate for good. Until [Limiter.EarlyScope] says so, it is set aside:
 //
