@@ -38,6 +38,7 @@ type doubt struct {
 	books    [books]*falls // nil: nothing yet
 	compared int           // pairs
 	reported bool          // and not followed
+	asked    int           // answers after which settles was asked
 	strikes  int
 	until    time.Time // nothing is reported before that
 
@@ -61,9 +62,10 @@ const (
 )
 
 const (
-	every = 2 // pairs to a verdict, for which some hundred numbers are sorted
-	swap  = 2 // attempts: one ends, and one leaves that waited for what it gives back
-	crowd = 8 // attempts that leave or end together
+	early = 500 // answers in which calls of the first ones are open
+	every = 2   // pairs to a verdict, for which some hundred numbers are sorted
+	swap  = 2   // attempts: one ends, and one leaves that waited for what it gives back
+	crowd = 8   // attempts that leave or end together
 
 	apart    = 2 * time.Millisecond // what is closer may reach the provider in another order
 	flurries = 4096                 // that are remembered while an answer is made
@@ -258,13 +260,20 @@ func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool)
 }
 
 // settles reports whether balances that are apart show that the provider charges what calls
-// reserve, and gives back what is not used: no other rule is near.
+// reserve, and gives back what is not used: no other rule is near. After early answers
+// it is not asked any more: calls from before a limit was learned are over by then.
 func (d *doubt) settles() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.asked++; d.asked > early {
+		return false
+	}
 	for _, i := range [...]int{asSent, asAnswered} {
 		const r = estimate.ChargeSettle
-		m, want, ok := d.book(i).last(few/2, 4)
+		if d.books[i] == nil {
+			continue
+		}
+		m, want, ok := d.books[i].last(few/2, 4)
 		if ok && m[r] <= want[r]/6 && m[r]*4 < min(m[estimate.ChargeEstimate], m[estimate.ChargeActual], m[estimate.ChargePrompt]) {
 			return true
 		}
