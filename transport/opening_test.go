@@ -78,7 +78,7 @@ func TestTheFirstAnswerComesFirst(t *testing.T) {
 		sent  []int // by so many seconds, less a millisecond
 		count int
 	}{
-		{"slow answers: one more each 0.4 s up to 8, then twofold", transport.Options{}, &tardy{took: time.Minute}, []int{3, 5, 8, 8, 16, 16, 32, 32, 40}, 40},
+		{"slow answers: one more each 0.3 s up to 8, then twofold", transport.Options{}, &tardy{took: time.Minute}, []int{4, 7, 8, 8, 16, 16, 32, 32, 40}, 40},
 		{"answers without a limit", transport.Options{}, &tardy{took: 500 * time.Millisecond}, []int{10, 40, 40}, 40},
 		{"a limit ends it", transport.Options{}, &tardy{took: 500 * time.Millisecond, header: limits}, []int{40}, 40},
 		{"a limit is configured", transport.Options{RPM: 60_000}, &tardy{took: time.Minute}, []int{40}, 40},
@@ -127,7 +127,7 @@ func TestOneCallAtATimeIsNotHeldUp(t *testing.T) {
 		rt := gate(t, transport.Options{Base: s})
 		go func() { finish(rt.RoundTrip(call(t, "POST", "/v1/chat/completions", "application/json", opens))) }()
 		synctest.Wait()
-		const before = 300 * time.Millisecond // a second call goes
+		const before = 200 * time.Millisecond // a second call goes
 		ctx, cancel := context.WithTimeout(t.Context(), before)
 		defer cancel()
 		_, _, err := finish(rt.RoundTrip(call(t, "POST", "/v1/chat/completions", "application/json", opens).WithContext(ctx)))
