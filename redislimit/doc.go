@@ -2,9 +2,10 @@
 // limit, with its state in Redis or Valkey.
 //
 // It counts as package limit does, number for number: by buckets, windows, guards, and the
-// further books of limits that are charged when calls end ([limit.Law.AtEnd]). Only a
-// guard is plainer: it holds nothing of the balances of a first crowd back
-// ([limit.Reservation.Unsure]).
+// further books of limits that are charged when calls end ([limit.Law.AtEnd]). Two things are
+// plainer. A guard holds nothing of the balances of a first crowd back
+// ([limit.Reservation.Unsure]). And calls that left before a limit was learned give nothing
+// back to it ([limit.Limiter.EarlyScope]).
 //
 // # The promise
 //
