@@ -293,8 +293,9 @@ func (d *dimension) windows(l *limit.Limit, b law.Belief, careful int64) {
 		// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
 		// Lifted while most readings are what the books hold, the spare came and went
 		// ten times in six minutes. No drain ended sooner.
-		// A rounded balance may show as much too much.
-		l.Law.Spare = l.Rate.N/oneIn + d.grain.hides()
+		// A rounded balance may show as much too much. Balances of a limit that was higher
+		// may all be multiples of more than this one: no ledger takes such a spare.
+		l.Law.Spare = min(l.Rate.N/oneIn+d.grain.hides(), l.Rate.N/2)
 	}
 	if d.law.atEnd {
 		l.Law.AtEnd, l.Law.Spare = true, l.Rate.N/oneOnTheWay
