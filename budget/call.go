@@ -761,10 +761,8 @@ func (c *Call) owes() limit.Cost {
 
 // notMade notes how much output the attempt has reserved.
 func (c *Call) notMade(output int64) {
-	if output != c.unmade {
-		c.under = c.scope.unmade.Add(output - c.unmade)
-		c.unmade = output
-	}
+	c.under = c.scope.unmade.Add(output - c.unmade)
+	c.unmade = output
 }
 
 // over ends what Leave noted for the check of the charge rule and of output that is
