@@ -69,6 +69,21 @@ func (s *Scope) looks(d *dimension, o law.Options) {
 	s.looking.Store(true)
 }
 
+// countEnds notes whether charges at the end are found in a limit of s, which may be gone
+// or be studied anew. The caller holds s.mu.
+func (s *Scope) countEnds() {
+	found := int32(0)
+	for _, d := range s.dims {
+		if !d.law.found() {
+			continue
+		}
+		if found = readBefore + 1; d.law.ends.by[readBefore] == nil {
+			found = readAfter + 1
+		}
+	}
+	s.atEnd.Store(found)
+}
+
 // found reports whether calls turned out to be charged when they end.
 func (l *lawful) found() bool { return l.ends != nil && l.ends.found }
 
@@ -133,7 +148,7 @@ func (s *Scope) concludes(d *dimension, before limit.Law) (changed bool) {
 			d.law.learner, d.law.atEnd = l, true
 			d.law.row.When = [instants]profile.When{profile.WhenBefore, profile.WhenAnswered}[i]
 			d.cut = cut{} // these books explain what was refused
-			s.atEnd.Store(int32(i + 1))
+			s.countEnds()
 			return true
 		}
 	}
@@ -178,7 +193,6 @@ func (s *Scope) over(now time.Time, held, charged limit.Cost, m *marks) (changes
 // are looked for again when the law is studied again. The caller holds s.mu.
 func (s *Scope) gaveUp(d *dimension, now time.Time) {
 	until := d.law.until
-	s.atEnd.Store(0)
 	s.study(d, now)
 	d.law.ends, d.law.until = nil, until
 }

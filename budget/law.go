@@ -129,6 +129,7 @@ func (d *dimension) unsteady() bool {
 // study begins to learn the law of d. The caller holds s.mu.
 func (s *Scope) study(d *dimension, now time.Time) {
 	d.law = lawful{}
+	s.countEnds()
 	row, ok := recorded(s.profile, d.limit.Unit, d.limit.Rate.Window, now)
 	if ok {
 		d.law.row, d.law.precise = row, row.Precise
