@@ -137,7 +137,7 @@ func (e *ends) ended(now time.Time, m *endMarks, held, units int64) {
 
 // concludes makes d a limit of charges at the end once its books show that. It reports whether
 // another law is believed than before was. The caller holds s.mu.
-func (s *Scope) concludes(d *dimension, before limit.Law) (changed bool) {
+func (s *Scope) concludes(d *dimension, now time.Time, before limit.Law) (changed bool) {
 	e := d.law.ends
 	if e.found {
 		return d.belief().Law != before
@@ -147,7 +147,7 @@ func (s *Scope) concludes(d *dimension, before limit.Law) (changed bool) {
 			e.by[instants-1-i], e.found = nil, true
 			d.law.learner, d.law.atEnd = l, true
 			d.law.row.When = [instants]profile.When{profile.WhenBefore, profile.WhenAnswered}[i]
-			d.cut = cut{} // these books explain what was refused
+			s.endCut(d, now) // these books explain what was refused
 			s.countEnds()
 			return true
 		}
@@ -180,7 +180,7 @@ func (s *Scope) over(now time.Time, held, charged limit.Cost, m *marks) (changes
 		}
 		before := d.belief().Law
 		e.ended(now, m.ends(d), part(d.limit.Unit, held), part(d.limit.Unit, charged))
-		if s.concludes(d, before) {
+		if s.concludes(d, now, before) {
 			if old, changed := s.apply(d, now); changed {
 				changes = append(changes, change{old, d.limit, true})
 			}

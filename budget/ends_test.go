@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/law"
 	"github.com/tripmeter/tripmeter/limit"
 )
 
@@ -67,5 +68,72 @@ func TestChargesAtTheEndGoWithTheirLimit(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A notebook is a ledger that carries notes.
+type notebook struct {
+	*limit.Limiter
+	text map[string]string
+	at   time.Time
+	n    uint64
+}
+
+func (b *notebook) Note(_, key, text string) {
+	b.text[key], b.at = text, time.Now()
+	b.n++
+}
+
+func (b *notebook) Notes(_ string, last uint64) (all []limit.Note, version uint64) {
+	for k, text := range b.text {
+		if b.n != last {
+			all = append(all, limit.Note{Key: k, Text: text, Age: time.Since(b.at)})
+		}
+	}
+	return all, b.n
+}
+
+// Charges at the end explain what was refused before they were found. The cut ends, also
+// where it was noted for other processes.
+func TestChargesAtTheEndEndTheCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limit.New(limit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBudget(t, Options{Ledger: &notebook{Limiter: l, text: map[string]string{}}, Profile: ruled(estimate.ChargeSettle)})
+		open(t, b, request(100, 100)).Hear(time.Now(), shows(50_000), false)
+		s := b.Scope().inner
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		d := s.find(limit.Tokens, time.Minute)
+		d.cut.deepen(time.Now(), whole)
+		s.note(noteCut+d.limit.Name, d.cut.String())
+		s.apply(d, time.Now())
+		time.Sleep(time.Second)
+		exact(t, d.law.ends.by[readBefore])
+		if !s.concludes(d, time.Now(), limit.Law{}) {
+			t.Fatal("they are not found")
+		}
+		if s.apply(d, time.Now()); d.cut.active() {
+			t.Errorf("the cut is back: %v", &d.cut)
+		}
+	})
+}
+
+// exact shows l balances that fall by just what the calls were charged that had ended
+// meanwhile.
+func exact(t *testing.T, l *law.Learner) {
+	t.Helper()
+	at, left := time.Now(), int64(60_000)
+	for range 12 {
+		l.Begin(100)
+		l.Saw(law.Evidence{Mark: l.Mark(at), Answered: at, Limit: law.Count{N: 60_000, OK: true}, Remaining: law.Count{N: left, OK: true}})
+		at = at.Add(time.Second)
+		l.Ended(new(law.Mark), at, 1000, 200)
+		left -= 200
+	}
+	if !l.Exact() {
+		t.Fatal("no charges at the end")
 	}
 }

@@ -187,11 +187,17 @@ func (s *Scope) uncut(now time.Time) {
 	defer s.mu.Unlock()
 	for _, d := range s.dims {
 		if d.limit.Unit != limit.Requests && d.cut.active() {
-			d.cut, d.newest.agrees = cut{since: now}, false
-			s.note(noteCut+d.limit.Name, d.cut.String())
+			s.endCut(d, now)
 			s.apply(d, now)
 		}
 	}
+}
+
+// endCut ends the cut of d at now, for all processes. What was noted of it before now
+// counts no more. The caller holds s.mu.
+func (s *Scope) endCut(d *dimension, now time.Time) {
+	d.cut, d.newest.agrees = cut{since: now}, false
+	s.note(noteCut+d.limit.Name, d.cut.String())
 }
 
 // nextDay is the time until the next edge of a law that was made now.
