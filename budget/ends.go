@@ -44,6 +44,7 @@ const mostCompared = 1000
 
 // endMarks are those of an attempt in the books of ends, and what its answer had left.
 type endMarks struct {
+	of    *ends // which may be gone by now; nil: none were kept
 	at    [instants]law.Mark
 	heard time.Time // when its header came; zero: nothing was shown
 	limit law.Count
@@ -87,9 +88,13 @@ func (s *Scope) countEnds() {
 // found reports whether calls turned out to be charged when they end.
 func (l *lawful) found() bool { return l.ends != nil && l.ends.found }
 
-// of are the marks in the books that were right.
-func (m *endMarks) of(e *ends) *law.Mark {
-	if e.by[readBefore] != nil {
+// right are the marks in the books of e that were right; nil if the attempt left before
+// they were kept.
+func (m *endMarks) right(e *ends) *law.Mark {
+	switch {
+	case m.of != e:
+		return nil
+	case e.by[readBefore] != nil:
 		return &m.at[readBefore]
 	}
 	return &m.at[readAfter]
@@ -97,7 +102,7 @@ func (m *endMarks) of(e *ends) *law.Mark {
 
 // leave enters a call that leaves at now and holds units.
 func (e *ends) leave(m *endMarks, now time.Time, units int64) {
-	m.heard = time.Time{}
+	m.of, m.heard = e, time.Time{}
 	for i, l := range e.by {
 		if l != nil {
 			l.Begin(units)

@@ -71,6 +71,28 @@ func TestChargesAtTheEndGoWithTheirLimit(t *testing.T) {
 	}
 }
 
+// An attempt has marks of the books that were kept when it left. Books that began since
+// know nothing of it: its balance would be compared with charges of the others.
+func TestMarksAreOfTheBooksThatWereKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(t, Options{Profile: ruled(estimate.ChargeSettle)})
+		open(t, b, request(100, 100)).Hear(time.Now(), shows(50_000), false)
+		s := b.Scope().inner
+		c := open(t, b, request(100, 100))
+		d := foundEnds(t, s)
+		if c.marks.ends(d) == nil || c.marks.of(d) == nil {
+			t.Error("an attempt that left has no marks")
+		}
+		s.mu.Lock()
+		s.study(d, time.Now())
+		s.mu.Unlock()
+		foundEnds(t, s)
+		if c.marks.ends(d) != nil || c.marks.of(d) != nil {
+			t.Error("an attempt has marks of books that began later")
+		}
+	})
+}
+
 // A notebook is a ledger that carries notes.
 type notebook struct {
 	*limit.Limiter

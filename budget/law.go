@@ -383,7 +383,7 @@ func (m *marks) add(d *dimension) *mark {
 		m.all = append(m.all, mark{})
 	}
 	k := &m.all[len(m.all)-1]
-	k.d = d
+	k.d, k.ends.of = d, nil
 	return k
 }
 
@@ -393,7 +393,7 @@ func (m *marks) free() {
 		return
 	}
 	for i := range m.all {
-		m.all[i].d = nil
+		m.all[i].d, m.all[i].ends.of = nil, nil
 	}
 	m.all = m.all[:0]
 	usedMarks.Put(m)
@@ -406,7 +406,7 @@ func (m *marks) of(d *dimension) *law.Mark {
 	for i := range m.all {
 		if k := &m.all[i]; k.d == d {
 			if e := d.law.ends; e != nil && e.found {
-				return k.ends.of(e)
+				return k.ends.right(e)
 			}
 			return &k.m
 		}
@@ -414,13 +414,13 @@ func (m *marks) of(d *dimension) *law.Mark {
 	return nil
 }
 
-// ends are those of d, or nil.
+// ends are those of d, nil if the attempt left before its books were kept.
 func (m *marks) ends(d *dimension) *endMarks {
 	if m == nil {
 		return nil
 	}
 	for i := range m.all {
-		if k := &m.all[i]; k.d == d {
+		if k := &m.all[i]; k.d == d && k.ends.of == d.law.ends {
 			return &k.ends
 		}
 	}
