@@ -590,7 +590,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 			concerned = path.learned()
 		}
 	}
-	defer c.tell(changes)
+	defer c.tell(append(changes, c.ended(now, limit.Cost{})...))
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
 	// kept.
@@ -612,6 +612,7 @@ func (c *Call) End(e Ending) {
 	if e == Free && !c.Between() {
 		c.path.cleared(c.sent)
 	}
+	defer c.tell(c.ended(time.Now(), limit.Cost{})) // told last, as an observer may panic
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:

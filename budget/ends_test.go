@@ -159,3 +159,27 @@ func exact(t *testing.T, l *law.Learner) {
 		t.Fatal("no charges at the end")
 	}
 }
+
+// A lawWatch keeps the laws that it is told of.
+type lawWatch struct {
+	silent
+	laws *[]limit.Law
+}
+
+func (w lawWatch) LawChanged(_, new limit.Limit) { *w.laws = append(*w.laws, new.Law) }
+
+// The end of any attempt may show charges at the end, and the observer hears of it.
+func TestAnEndWithoutUsageTellsTheLawToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(t, Options{Profile: ruled(estimate.ChargeSettle)})
+		c := open(t, b, request(100, 100))
+		c.Hear(time.Now(), shows(50_000), false)
+		var laws []limit.Law
+		c.watch = lawWatch{laws: &laws}
+		s := b.Scope().inner
+		exact(t, s.find(limit.Tokens, time.Minute).law.ends.by[readBefore])
+		if c.End(Free); len(laws) != 1 || !laws[0].AtEnd {
+			t.Errorf("told of %v", laws)
+		}
+	})
+}
