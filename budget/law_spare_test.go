@@ -74,3 +74,14 @@ func TestASpareStaysBelowALimitThatFell(t *testing.T) {
 		}
 	})
 }
+
+// A balance that stands still is not rounded.
+func TestOneBalanceShowsNoGrain(t *testing.T) {
+	var g grain
+	for range 3 * grains {
+		g.saw(499)
+	}
+	if g.hides() != 0 {
+		t.Errorf("one balance hides %d", g.hides())
+	}
+}
