@@ -766,8 +766,8 @@ func (c *Call) notMade(output int64) {
 	c.unmade = output
 }
 
-// over ends what Leave noted for the check of the charge rule and of output that is
-// not made, if it did.
+// over ends what Leave noted, if it did: of the check of the charge rule, of output that
+// is not made, and in the books of charges at the end.
 func (c *Call) over() {
 	c.notMade(0)
 	if c.begun {

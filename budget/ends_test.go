@@ -160,7 +160,7 @@ func exact(t *testing.T, l *law.Learner) {
 	}
 }
 
-// A lawWatch keeps the laws that it is told of.
+// A lawWatch keeps the laws that changed.
 type lawWatch struct {
 	silent
 	laws *[]limit.Law

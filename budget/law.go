@@ -487,7 +487,7 @@ func (s *Scope) correct(sent, now time.Time, c limit.Cost) {
 // believed now.
 func (d *dimension) saw(now time.Time, m *law.Mark, q headers.Quota) (changed bool) {
 	if d.law.learner == nil || m == nil || d.law.atEnd {
-		return false // a law of charges at the end is known from records, and ends by refusals
+		return false // a law of charges at the end is recorded, or found by ends, and ends by refusals
 	}
 	precise := d.law.precise
 	if precise == 0 && q.Reset.OK && q.Reset.D > 0 && q.Reset.D%time.Second == 0 {

@@ -55,8 +55,8 @@ func TestWhatALearnedLogLeavesUnused(t *testing.T) {
 	}
 }
 
-// A limit that follows an answer downwards is put in force, whatever the balances before
-// were multiples of. A spare above the limit would leave the old one in force.
+// A limit that follows an answer downwards is put in force, also where all balances before
+// were multiples of more. A spare above the limit would leave the old one in force.
 func TestASpareStaysBelowALimitThatFell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(t, Options{Profile: ruled(estimate.ChargeSettle)})
