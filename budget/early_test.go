@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/limit"
 )
 
 // Refusals end a rule that balances taught. What they showed of giving back ends with it:
@@ -29,6 +30,39 @@ func TestARuleThatEndsGivesNothingBack(t *testing.T) {
 			if s.settles.Load() {
 				t.Errorf("calls from before a limit of %q still give back to it", s.name)
 			}
+		}
+	})
+}
+
+// An earlyLedger keeps what it was last told of calls from before a limit.
+type earlyLedger struct {
+	notebook
+	charged bool
+}
+
+func (l *earlyLedger) EarlyScope(scope, name string, charged bool) { l.charged = charged }
+
+// Where calls are charged when they end, those from before the limit were not charged yet.
+func TestChargesAtTheEndGiveNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := limit.New(limit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ledger := &earlyLedger{notebook: notebook{Limiter: l, text: map[string]string{}}}
+		b := newBudget(t, Options{Ledger: ledger, Profile: ruled(estimate.ChargeSettle)})
+		open(t, b, request(100, 100)).Hear(time.Now(), shows(50_000), false)
+		p := b.Scope()
+		if p.settles(true); !ledger.charged {
+			t.Fatal("the ledger does not know that they were charged")
+		}
+		s := p.inner
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		d := s.find(limit.Tokens, time.Minute)
+		exact(t, d.law.ends.by[readBefore])
+		if !s.concludes(d, time.Now(), limit.Law{}) || ledger.charged {
+			t.Error("the ledger takes them for charged")
 		}
 	})
 }

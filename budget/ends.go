@@ -154,6 +154,9 @@ func (s *Scope) concludes(d *dimension, now time.Time, before limit.Law) (change
 			d.law.row.When = [instants]profile.When{profile.WhenBefore, profile.WhenAnswered}[i]
 			s.endCut(d, now) // these books explain what was refused
 			s.countEnds()
+			if s.settles.Load() {
+				s.early(d)
+			}
 			return true
 		}
 	}
