@@ -590,7 +590,7 @@ func (c *Call) Refuse(now time.Time, r Refusal) {
 			concerned = path.learned()
 		}
 	}
-	defer c.tell(changes)
+	defer c.tell(append(changes, c.ended(now, limit.Cost{})...))
 	// Drained before the call gives back, so that nobody takes what is still
 	// there, and after: many that are refused at once would each add to what is
 	// kept.
@@ -612,6 +612,7 @@ func (c *Call) End(e Ending) {
 	if e == Free && !c.Between() {
 		c.path.cleared(c.sent)
 	}
+	defer c.tell(c.ended(time.Now(), limit.Cost{})) // told last, as an observer may panic
 	switch back := c.back(e); {
 	case c.Between():
 	case back == limit.Cost{}:
@@ -761,14 +762,12 @@ func (c *Call) owes() limit.Cost {
 
 // notMade notes how much output the attempt has reserved.
 func (c *Call) notMade(output int64) {
-	if output != c.unmade {
-		c.under = c.scope.unmade.Add(output - c.unmade)
-		c.unmade = output
-	}
+	c.under = c.scope.unmade.Add(output - c.unmade)
+	c.unmade = output
 }
 
-// over ends what Leave noted for the check of the charge rule and of output that is
-// not made, if it did.
+// over ends what Leave noted, if it did: of the check of the charge rule, of output that
+// is not made, and in the books of charges at the end.
 func (c *Call) over() {
 	c.notMade(0)
 	if c.begun {

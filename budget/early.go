@@ -8,9 +8,9 @@ import "github.com/tripmeter/tripmeter/limit"
 // limit. No balance can give it to them: none raises credit.
 //
 // It is given back once balances show that rule, and none of the rules that reserve
-// nothing: of a provider that charges answers when they end, the limit would hold what
-// nobody has charged. Of 200 calls at once on a bucket of 10 s, five to ten are under way
-// when the limit is learned. What they gave back was 2 % of the ideal throughput.
+// nothing. A provider that charges answers when they end had not charged it, and the
+// limit would hold too much. Of 200 calls at once on a bucket of 10 s, five to ten are
+// under way when the limit is learned. They gave back 2 % of the ideal throughput.
 
 // settles notes on p whether balances show that what calls reserve is charged, and given
 // back where it is not used.

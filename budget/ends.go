@@ -44,6 +44,7 @@ const mostCompared = 1000
 
 // endMarks are those of an attempt in the books of ends, and what its answer had left.
 type endMarks struct {
+	of    *ends // which may be gone by now; nil: none were kept
 	at    [instants]law.Mark
 	heard time.Time // when its header came; zero: nothing was shown
 	limit law.Count
@@ -69,12 +70,31 @@ func (s *Scope) looks(d *dimension, o law.Options) {
 	s.looking.Store(true)
 }
 
+// countEnds notes whether charges at the end are found in a limit of s, which may be gone
+// or be studied anew. The caller holds s.mu.
+func (s *Scope) countEnds() {
+	found := int32(0)
+	for _, d := range s.dims {
+		if !d.law.found() {
+			continue
+		}
+		if found = readBefore + 1; d.law.ends.by[readBefore] == nil {
+			found = readAfter + 1
+		}
+	}
+	s.atEnd.Store(found)
+}
+
 // found reports whether calls turned out to be charged when they end.
 func (l *lawful) found() bool { return l.ends != nil && l.ends.found }
 
-// of are the marks in the books that were right.
-func (m *endMarks) of(e *ends) *law.Mark {
-	if e.by[readBefore] != nil {
+// right are the marks in the books of e that were right; nil if the attempt left before
+// they were kept.
+func (m *endMarks) right(e *ends) *law.Mark {
+	switch {
+	case m.of != e:
+		return nil
+	case e.by[readBefore] != nil:
 		return &m.at[readBefore]
 	}
 	return &m.at[readAfter]
@@ -82,7 +102,7 @@ func (m *endMarks) of(e *ends) *law.Mark {
 
 // leave enters a call that leaves at now and holds units.
 func (e *ends) leave(m *endMarks, now time.Time, units int64) {
-	m.heard = time.Time{}
+	m.of, m.heard = e, time.Time{}
 	for i, l := range e.by {
 		if l != nil {
 			l.Begin(units)
@@ -122,7 +142,7 @@ func (e *ends) ended(now time.Time, m *endMarks, held, units int64) {
 
 // concludes makes d a limit of charges at the end once its books show that. It reports whether
 // another law is believed than before was. The caller holds s.mu.
-func (s *Scope) concludes(d *dimension, before limit.Law) (changed bool) {
+func (s *Scope) concludes(d *dimension, now time.Time, before limit.Law) (changed bool) {
 	e := d.law.ends
 	if e.found {
 		return d.belief().Law != before
@@ -132,8 +152,11 @@ func (s *Scope) concludes(d *dimension, before limit.Law) (changed bool) {
 			e.by[instants-1-i], e.found = nil, true
 			d.law.learner, d.law.atEnd = l, true
 			d.law.row.When = [instants]profile.When{profile.WhenBefore, profile.WhenAnswered}[i]
-			d.cut = cut{} // these books explain what was refused
-			s.atEnd.Store(int32(i + 1))
+			s.endCut(d, now) // these books explain what was refused
+			s.countEnds()
+			if s.settles.Load() {
+				s.early(d)
+			}
 			return true
 		}
 	}
@@ -165,7 +188,7 @@ func (s *Scope) over(now time.Time, held, charged limit.Cost, m *marks) (changes
 		}
 		before := d.belief().Law
 		e.ended(now, m.ends(d), part(d.limit.Unit, held), part(d.limit.Unit, charged))
-		if s.concludes(d, before) {
+		if s.concludes(d, now, before) {
 			if old, changed := s.apply(d, now); changed {
 				changes = append(changes, change{old, d.limit, true})
 			}
@@ -178,7 +201,6 @@ func (s *Scope) over(now time.Time, held, charged limit.Cost, m *marks) (changes
 // are looked for again when the law is studied again. The caller holds s.mu.
 func (s *Scope) gaveUp(d *dimension, now time.Time) {
 	until := d.law.until
-	s.atEnd.Store(0)
 	s.study(d, now)
 	d.law.ends, d.law.until = nil, until
 }

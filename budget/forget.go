@@ -116,6 +116,7 @@ func (s *Scope) forget(now time.Time, d *dimension, outer *dimension) (changes [
 	// A bucket earns from here on. In a window that is a guess, what is missing would
 	// stay so for all of it. So the law is studied after that.
 	d.law = lawful{until: now.Add(d.limit.Rate.Window)}
+	s.countEnds()
 	s.apply(d, now)
 	return []change{{old, d.limit, false}}
 }
@@ -124,6 +125,7 @@ func (s *Scope) forget(now time.Time, d *dimension, outer *dimension) (changes [
 func (s *Scope) drop(i int) {
 	name := s.dims[i].limit.Name
 	s.dims = append(s.dims[:i:i], s.dims[i+1:]...)
+	s.countEnds()
 	if !s.short() {
 		s.taught.Store(false) // the next refusal needs a tally for its guess
 	}

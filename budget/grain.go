@@ -4,17 +4,21 @@ package budget
 // all of them. The zero grain has seen none.
 type grain struct {
 	of   int64
+	last int64
 	seen int
 }
 
-// grains is how many balances show a grain: fewer have a large divisor by chance.
+// grains is how many balances show a grain, each another than the one before. Fewer have
+// a large divisor by chance.
 const grains = 8
 
-// saw takes in a balance that was shown.
+// saw takes in a balance that was shown. One that stands still says nothing: after eight
+// lone calls half of a limit was left unused.
 func (g *grain) saw(n int64) {
-	if n <= 0 {
+	if n <= 0 || n == g.last {
 		return
 	}
+	g.last = n
 	g.seen = min(g.seen+1, grains)
 	for n > 0 {
 		g.of, n = n, g.of%n

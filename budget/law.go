@@ -129,6 +129,7 @@ func (d *dimension) unsteady() bool {
 // study begins to learn the law of d. The caller holds s.mu.
 func (s *Scope) study(d *dimension, now time.Time) {
 	d.law = lawful{}
+	s.countEnds()
 	row, ok := recorded(s.profile, d.limit.Unit, d.limit.Rate.Window, now)
 	if ok {
 		d.law.row, d.law.precise = row, row.Precise
@@ -186,11 +187,17 @@ func (s *Scope) uncut(now time.Time) {
 	defer s.mu.Unlock()
 	for _, d := range s.dims {
 		if d.limit.Unit != limit.Requests && d.cut.active() {
-			d.cut, d.newest.agrees = cut{since: now}, false
-			s.note(noteCut+d.limit.Name, d.cut.String())
+			s.endCut(d, now)
 			s.apply(d, now)
 		}
 	}
+}
+
+// endCut ends the cut of d at now, for all processes. What was noted of it before now
+// counts no more. The caller holds s.mu.
+func (s *Scope) endCut(d *dimension, now time.Time) {
+	d.cut, d.newest.agrees = cut{since: now}, false
+	s.note(noteCut+d.limit.Name, d.cut.String())
 }
 
 // nextDay is the time until the next edge of a law that was made now.
@@ -293,8 +300,9 @@ func (d *dimension) windows(l *limit.Limit, b law.Belief, careful int64) {
 		// times in 1,000 calls for want of some units, instead of 0.2. Headroom is enough.
 		// Lifted while most readings are what the books hold, the spare came and went
 		// ten times in six minutes. No drain ended sooner.
-		// A rounded balance may show as much too much.
-		l.Law.Spare = l.Rate.N/oneIn + d.grain.hides()
+		// A rounded balance may show as much too much. Balances of a limit that was higher
+		// may all be multiples of more than this one: no ledger takes such a spare.
+		l.Law.Spare = min(l.Rate.N/oneIn+d.grain.hides(), l.Rate.N/2)
 	}
 	if d.law.atEnd {
 		l.Law.AtEnd, l.Law.Spare = true, l.Rate.N/oneOnTheWay
@@ -375,7 +383,7 @@ func (m *marks) add(d *dimension) *mark {
 		m.all = append(m.all, mark{})
 	}
 	k := &m.all[len(m.all)-1]
-	k.d = d
+	k.d, k.ends.of = d, nil
 	return k
 }
 
@@ -385,7 +393,7 @@ func (m *marks) free() {
 		return
 	}
 	for i := range m.all {
-		m.all[i].d = nil
+		m.all[i].d, m.all[i].ends.of = nil, nil
 	}
 	m.all = m.all[:0]
 	usedMarks.Put(m)
@@ -398,7 +406,7 @@ func (m *marks) of(d *dimension) *law.Mark {
 	for i := range m.all {
 		if k := &m.all[i]; k.d == d {
 			if e := d.law.ends; e != nil && e.found {
-				return k.ends.of(e)
+				return k.ends.right(e)
 			}
 			return &k.m
 		}
@@ -406,13 +414,13 @@ func (m *marks) of(d *dimension) *law.Mark {
 	return nil
 }
 
-// ends are those of d, or nil.
+// ends are those of d, nil if the attempt left before its books were kept.
 func (m *marks) ends(d *dimension) *endMarks {
 	if m == nil {
 		return nil
 	}
 	for i := range m.all {
-		if k := &m.all[i]; k.d == d {
+		if k := &m.all[i]; k.d == d && k.ends.of == d.law.ends {
 			return &k.ends
 		}
 	}
@@ -479,7 +487,7 @@ func (s *Scope) correct(sent, now time.Time, c limit.Cost) {
 // believed now.
 func (d *dimension) saw(now time.Time, m *law.Mark, q headers.Quota) (changed bool) {
 	if d.law.learner == nil || m == nil || d.law.atEnd {
-		return false // a law of charges at the end is known from records, and ends by refusals
+		return false // a law of charges at the end is recorded, or found by ends, and ends by refusals
 	}
 	precise := d.law.precise
 	if precise == 0 && q.Reset.OK && q.Reset.D > 0 && q.Reset.D%time.Second == 0 {

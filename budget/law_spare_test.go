@@ -2,8 +2,11 @@ package budget
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/tripmeter/tripmeter/estimate"
+	"github.com/tripmeter/tripmeter/headers"
 	"github.com/tripmeter/tripmeter/law"
 	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
@@ -49,5 +52,36 @@ func TestWhatALearnedLogLeavesUnused(t *testing.T) {
 	got := d.effective(shapeOf(&p, 0), start).Law
 	if got.Shape != limit.ShapeLog || got.Spare != 1500 {
 		t.Errorf("%v leaves %d unused, want a log and 1500; %v", got.Shape, got.Spare, d.belief())
+	}
+}
+
+// A limit that follows an answer downwards is put in force, also where all balances before
+// were multiples of more. A spare above the limit would leave the old one in force.
+func TestASpareStaysBelowALimitThatFell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(t, Options{Profile: ruled(estimate.ChargeSettle)})
+		says := func(n, left int64) {
+			c := open(t, b, request(1, 1))
+			c.Hear(time.Now(), &headers.Info{Tokens: headers.Quota{Limit: headers.Count{N: n, OK: true}, Remaining: headers.Count{N: left, OK: true}}}, false)
+			time.Sleep(time.Second)
+		}
+		for range 2 * grains {
+			says(300_000, 300_000)
+		}
+		says(60_000, 0)
+		if l := state(t, b, tpm); l.Rate.N > 60_000 {
+			t.Errorf("%v is in force; the answer names 60,000", l.Limit)
+		}
+	})
+}
+
+// A balance that stands still is not rounded.
+func TestOneBalanceShowsNoGrain(t *testing.T) {
+	var g grain
+	for range 3 * grains {
+		g.saw(499)
+	}
+	if g.hides() != 0 {
+		t.Errorf("one balance hides %d", g.hides())
 	}
 }

@@ -68,7 +68,7 @@ func (s *Scope) learn(now time.Time, u limit.Unit, q headers.Quota, window time.
 	if e, k := d.law.ends, m.ends(d); e != nil && k != nil {
 		before := d.belief().Law
 		e.saw(now, k, q, d.said)
-		lawful = s.concludes(d, before) || lawful
+		lawful = s.concludes(d, now, before) || lawful
 	}
 	if old, changed := s.apply(d, now); changed && ceiling != d.ceiling() {
 		changes = append(changes, change{old: old, new: d.limit})

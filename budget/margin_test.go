@@ -142,3 +142,19 @@ func TestFieldsOfTheEndAreOfTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A call that reserves no output leaves beside others that do. Its balance of a limit on
+// output is lowered by theirs.
+func TestACallWithoutOutputIsBesideOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := ruled(estimate.ChargeActual)
+		b := newBudget(t, Options{Limits: []limit.Limit{{Name: "output", Unit: limit.Output, Rate: limit.PerMinute(60_000)}}, Profile: p})
+		other := open(t, b, request(100, 475))
+		r := request(100, 0)
+		r.Kind = "embeddings"
+		c := open(t, b, r)
+		if c.cost.Output != 0 || c.under != other.cost.Output {
+			t.Errorf("beside a call of %d tokens of output, one of %d counts %d", other.cost.Output, c.cost.Output, c.under)
+		}
+	})
+}

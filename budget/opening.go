@@ -10,8 +10,7 @@ import (
 
 // An opening is the cold start of a scope of which no limit is known. A crowd that
 // went at once would be refused together, where the first answer would have named the
-// limit. So one call is under way, then 2, 4, 8, and the others wait in line. The
-// number grows
+// limit. So one call is under way, and the others wait in line. The number grows
 //
 //   - twofold with each of the first openAnswers answers
 //   - by one with each further answer: twofold in the time of an answer

@@ -69,8 +69,12 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait, named time.Du
 	p.mirror(now)
 	for i := len(p.scopes) - 1; i >= 0; i-- {
 		if s := p.scopes[i]; s == p.inner || s.some.Load() {
+			ruled := s.charge.Load() > 0
 			c, ch := s.refused(now, sent, cost, wait, named, kind, noRequests, p, m)
 			concerned, changes = append(concerned, c...), append(changes, ch...)
+			if ruled && s.charge.Load() == 0 {
+				p.settles(false) // that was a part of the rule
+			}
 		}
 	}
 	if concerned != nil || wait == 0 {

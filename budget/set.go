@@ -148,6 +148,7 @@ func (s *Scope) change(now time.Time, l limit.Limit) (added bool) {
 	if l.Rate == (limit.Rate{}) {
 		if at >= 0 {
 			s.dims = slices.Delete(s.dims, at, at+1)
+			s.countEnds()
 			s.publish()
 			s.ledger.SetScopeLimit(s.name, l)
 		}

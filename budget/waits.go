@@ -58,7 +58,8 @@ const (
 	growsLog    = 30 * time.Second // twice that if refusals agree: their waits are short
 
 	// Where others use the window too, it grows by that part of the most it was in the
-	// first minute. After each it grows twice as fast.
+	// first minute. After each minute it grows twice as fast. So many refusals that agree
+	// end that.
 	growsUnlike = .15
 	mostUnlike  = 2
 

@@ -159,6 +159,16 @@ func FuzzEnds(f *testing.F) {
 	})
 }
 
+// credits is a check of the credit of the first limit of l.
+func credits(t *testing.T, l *Limiter) func(want int64, what string) {
+	return func(want int64, what string) {
+		t.Helper()
+		if got := l.Snapshot().Limits[0].Credit; got != want {
+			t.Fatalf("%s: the credit is %d; want %d", what, got, want)
+		}
+	}
+}
+
 // A reading shows use by others only as far as no call that was open can explain it.
 func TestAReadingOfEndsIsTakenAsFarAsItIsSure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,12 +177,7 @@ func TestAReadingOfEndsIsTakenAsFarAsItIsSure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		credit := func(want int64, what string) {
-			t.Helper()
-			if got := l.Snapshot().Limits[0].Credit; got != want {
-				t.Fatalf("%s: the credit is %d; want %d", what, got, want)
-			}
-		}
+		credit := credits(t, l)
 		first, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 300}})
 		second, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Output: 200}})
 		credit(500, "two calls under way")
@@ -341,12 +346,7 @@ func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		credit := func(want int64, what string) {
-			t.Helper()
-			if got := l.Snapshot().Limits[0].Credit; got != want {
-				t.Fatalf("%s: the credit is %d; want %d", what, got, want)
-			}
-		}
+		credit := credits(t, l)
 		done, _ := l.TryAdmit(Ask{Cost: Cost{Requests: 1, Input: 300, Output: 200}})
 		time.Sleep(time.Second)
 		done.Settle(Cost{Input: 300})

@@ -1588,8 +1588,8 @@ end
 
 -- Give back (or charge, where negative) to every limit that charged it. held is what
 -- calls of the process held that end. If it is not known, they held what comes back.
--- sent is when the attempt of one call left, the instant of its note, 1 if all was charged
--- by then, and its name: it is there if its input was above the estimate.
+-- sent is there if one call cost more than it held, after a reading: when its attempt left,
+-- the instant of its note, 1 if all was charged by then, and its name.
 local function correct(who, path, refund, epoch, taken, held, sent)
   held = held or {max(0, refund[1]), max(0, refund[2]), max(0, refund[3])}
   for _, s in ipairs(path.s) do
