@@ -484,6 +484,9 @@ func (l *Limiter) changeLimit(s *scope, b *bound, lim Limit, now int64) {
 	var q *line
 	if unit != lim.Unit {
 		b.early = wide{}
+		if x := b.rare; x != nil {
+			x.read, x.reader, x.charged = 0, 0, false // no balance of this unit was heard
+		}
 		l.open.seq++
 		b.unit, b.born = lim.Unit, l.open.seq
 		q, b.line = b.line, nil
