@@ -206,7 +206,8 @@ func (s *Scope) hasBoth(u limit.Unit) bool {
 }
 
 // drain leaves keep of each of those limits after wait, and nothing beyond. Calls under
-// way will give back owed, which nobody charged: so much has to be refilled first.
+// way will give back owed, which nobody charged: so much has to be refilled first. To a
+// young limit they give nothing back.
 // before is set while the refused attempt still holds what it will give back.
 func drain(limits []drained, keep, owed limit.Cost, wait time.Duration, before bool) {
 	for _, l := range limits {
@@ -214,6 +215,9 @@ func drain(limits []drained, keep, owed limit.Cost, wait time.Duration, before b
 			continue
 		}
 		left, debt := max(0, part(l.limit.Unit, keep)), part(l.limit.Unit, owed)
+		if l.young {
+			debt = 0
+		}
 		less := min(left, debt)
 		l.scope.ledger.DrainScope(l.scope.name, l.limit.Name, left-less, wait+earns(debt-less, l.limit.Rate))
 	}

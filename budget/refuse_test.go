@@ -52,3 +52,28 @@ func TestARefusalKeepsWhatWasNeverCharged(t *testing.T) {
 		})
 	}
 }
+
+// The refusal itself teaches the limit. Calls that left before give nothing back to it, so
+// nothing is taken off for what they will.
+func TestARefusalThatTeachesALimitIsOwedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(t, Options{Profile: ruled(estimate.ChargeActual)})
+		var under []*Call
+		for range 4 {
+			under = append(under, open(t, b, request(100, 1000)))
+		}
+		refused := open(t, b, request(100, 1000))
+		time.Sleep(time.Second)
+		refused.Hear(time.Now(), shows(0), true)
+		refused.Refuse(time.Now(), Refusal{Wait: 10 * time.Second, Named: true, Dimension: "tokens"})
+		for _, k := range under {
+			answer := &usage.Result{Found: true, Complete: true}
+			answer.Input, answer.Output = usage.Count{N: 100, OK: true}, usage.Count{N: 100, OK: true}
+			k.Settle(time.Now(), answer)
+		}
+		time.Sleep(10 * time.Second)
+		if got := balance(state(t, b, tpm)); got < 0 {
+			t.Errorf("after the wait the limit has %d, want no debt", got)
+		}
+	})
+}

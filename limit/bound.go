@@ -163,7 +163,7 @@ func (b *bound) heard(level wide, at int64, reader uint64) bool {
 		return true
 	}
 	if x := b.rare; x != nil {
-		x.took = x.took.min(level.sub(b.level)) // what was taken below it
+		x.took = x.took.min(level.sub(b.level).sub(b.early)) // what was taken below it
 	}
 	return false
 }
@@ -175,13 +175,25 @@ func (b *bound) heard(level wide, at int64, reader uint64) bool {
 // seconds of the rate for good. Until [Limiter.EarlyScope] says so, it is set aside:
 //
 //	level + early = the level of a limit that was there when e left
+//
+// What e used beyond its reservation is charged at its end by any rule, and is taken off.
+// An attempt that the other side did not charge is in no balance. It gives back only if its
+// debit came after the balance, and was taken off that.
 func (b *bound) earlier(l *Limiter, e *entry, a *amounts) bool {
 	x := b.rare
 	if x == nil || x.reader == 0 {
 		return false // no balance has lowered b
 	}
 	b.advance(l.now())
-	b.early = b.early.add(mul(uint64(max(0, a.in(b.unit)+b.knew(e, a))), b.w))
+	d := a.in(b.unit) + b.knew(e, a)
+	switch {
+	case d < 0:
+		b.Bucket.charge(-d)
+		return false
+	case e.mark.free && e.taken <= later(x.read, settleTime):
+		return false
+	}
+	b.early = b.early.add(mul(uint64(d), b.w))
 	if x.charged {
 		b.giveEarly()
 	}
@@ -255,11 +267,15 @@ func (b *bound) change(now int64, r Rate, burst, largest int64) {
 	if left == 0 {
 		return
 	}
-	most := b.level
-	if most.hi < 0 {
-		most = wide{}
+	anew := func(set wide) wide { // the level, if so much that was set aside is in it
+		most := b.level.add(set)
+		if most.hi < 0 {
+			most = wide{}
+		}
+		return then.add(set).min(most).min(real.add(set))
 	}
-	b.level = then.min(most).min(real)
+	level := anew(wide{})
+	b.level, b.early = level, anew(b.early).sub(level)
 	b.saturate()
 	b.rare.took = real.sub(b.level)
 }

@@ -225,13 +225,18 @@ func (b *Bucket) refund(units int64) {
 	}
 }
 
-// lower brings the level down to that, and reports whether it was above.
+// lower brings the level down to that, and reports whether it was above. The level with
+// what was set aside comes down to it too.
 func (b *Bucket) lower(level wide) bool {
+	if b.early != (wide{}) {
+		b.trim()
+		b.early = b.level.add(b.early).min(level).sub(b.level.min(level))
+	}
 	if !level.less(b.level) {
 		return false
 	}
 	b.trim()
-	b.level, b.early = level, wide{}
+	b.level = level
 	b.saturate()
 	return true
 }
@@ -246,8 +251,6 @@ func (b *Bucket) lower(level wide) bool {
 func (b *Bucket) read(level wide) bool {
 	before := b.level
 	if !b.lower(level) {
-		b.trim()
-		b.early = b.early.min(level.sub(b.level))
 		return false
 	}
 	b.over = b.over.add(before.sub(b.level))

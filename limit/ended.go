@@ -156,6 +156,18 @@ func (l *Limiter) counted(e *entry, how ending, actual Cost) {
 	}
 }
 
+// uncounted takes a grant without a reservation, which is given back, out of the end books.
+// There it had ended when it went.
+func (l *Limiter) uncounted(t *waiter) {
+	a := t.cost.amounts()
+	for i := range l.root.limits {
+		b := &l.root.limits[i]
+		if b.more != nil && b.more.ends != nil && b.born <= t.r.seq {
+			b.more.ends.each(l.last, func(w *Window) { w.refund(t.went, a.in(b.unit)) })
+		}
+	}
+}
+
 func (s *scope) counted(l *Limiter, e *entry, charged Cost) {
 	if s.busy.trail == nil {
 		return // no window
@@ -166,7 +178,9 @@ func (s *scope) counted(l *Limiter, e *entry, charged Cost) {
 		if b.more == nil || b.more.window == nil || b.born > e.seq {
 			continue
 		}
-		b.more.closes(e.taken, held.in(b.unit), e.cost.Input)
+		if b.more.first <= e.seq {
+			b.more.closes(e.taken, held.in(b.unit), e.cost.Input)
+		}
 		if b.more.ends != nil {
 			b.more.ends.ended(l.now(), e.taken, b.unit, e.cost, charged)
 		}

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -362,5 +363,70 @@ func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {
 		credit(600, "400 used, each once")
 		time.Sleep(10*time.Second + 100*time.Millisecond)
 		credit(900, "a window after the first end")
+	})
+}
+
+// A reservation from before the window is not among those that are open in it. Its end takes
+// none of them off: else what they hold would be taken for use by others, for a window.
+func TestOpenCallsOfAWindowAreItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(60_000), Burst: 60_000}
+		l := mustNew(t, Options{Limits: []Limit{lim}})
+		take := func() Reservation {
+			r, err := l.TryAcquire(Cost{Requests: 1, Output: 4_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Sent()
+			return r
+		}
+		before := take()
+		time.Sleep(5 * time.Second) // the bucket is full again
+		lim.Law = Law{Shape: ShapeSliding, FirstCall: true, AtEnd: true}
+		if err := l.SetLimit(lim); err != nil {
+			t.Fatal(err)
+		}
+		within := take()
+		before.Keep()
+		if n := l.root.limits[0].more.open; n != 4_000 {
+			t.Errorf("%d are open; want 4,000", n)
+		}
+		time.Sleep(time.Second)
+		within.Lower("tpm", 52_000, Cost{}) // both are in it
+		within.Keep()
+		if n := l.Snapshot().Limits[0].Credit; n != 52_000 {
+			t.Errorf("credit %d; want 52,000", n)
+		}
+	})
+}
+
+// The grant of a call without a reservation and the end of its context meet. The end books
+// are as if the call had never come.
+func TestAGrantThatIsGivenBackIsInNoEndBook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		law := Law{Shape: ShapeFixed, FirstCall: true, AtEnd: true}
+		l := mustNew(t, Options{Limits: []Limit{{Name: "tpm", Unit: Tokens, Rate: PerMinute(1000), Burst: 1000, Law: law}}})
+		if !l.Allow(Cost{Output: 1000}) {
+			t.Fatal("a full window lets nothing go")
+		}
+		var w want
+		w.tenant = &l.root
+		w.price(Cost{Input: 60, Output: 40}, Cost{})
+		l.lock()
+		waits, _, err := l.enter(&w, time.Time{}, l.clock())
+		l.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-waits.done
+		if n := l.Snapshot().Limits[0].Credit; n != 900 {
+			t.Fatalf("credit %d; want 900", n)
+		}
+		if _, err := waits.leave(context.Canceled, nil); !errors.Is(err, ErrCanceled) {
+			t.Fatal(err)
+		}
+		if n := l.Snapshot().Limits[0].Credit; n != 1000 {
+			t.Errorf("credit %d; want 1000", n)
+		}
 	})
 }

@@ -24,7 +24,7 @@ func (e *entry) note(seq uint64, made bool) {
 		if !made || !e.mark.set {
 			e.mark.left = now
 		}
-		e.more, e.mark.set, e.mark.made, e.mark.at = true, true, made, now
+		e.more, e.mark.set, e.mark.made, e.mark.free, e.mark.at = true, true, made, false, now
 		l.root.sumsAt(now, &e.mark.sums)
 		for i := range e.path {
 			e.path[i].s.sumsAt(now, &e.path[i].sums)
@@ -104,7 +104,7 @@ func (e *entry) unsureOf(u Unit, remaining int64) int64 {
 //
 // own is what this attempt still holds that the other side did not charge: its
 // cost if it was refused, else the zero Cost. A negative count in it is taken
-// as 0. Lower reports whether credit fell. It does nothing for an unknown name,
+// as 0. Of a limit that came after the reservation it holds nothing. Lower reports whether credit fell. It does nothing for an unknown name,
 // without Sent, or after the end.
 func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	return r.LowerIn("", name, remaining, own)
@@ -142,7 +142,7 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	back.Input += s.busy.owed - then.owed // the reading has it: see correct
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
-	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - held.in(b.unit)
+	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - e.uncharged(b, &held)
 	level := mulSigned(remaining-b.cfg.Margin, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
@@ -173,6 +173,16 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 		l.run(now)
 	}
 	return fell
+}
+
+// uncharged is what e holds of b that the other side did not charge. Of a limit that came
+// later it holds nothing, and gives nothing of that back to it.
+func (e *entry) uncharged(b *bound, held *amounts) int64 {
+	e.mark.free = e.mark.free || *held != (amounts{})
+	if b.born > e.seq {
+		return 0
+	}
+	return held.in(b.unit)
 }
 
 // marked is the scope of a name on the path of e, with its sums at the mark. It is nil
@@ -364,6 +374,7 @@ type mark struct {
 	made   bool // the attempt is charged in full by then
 	unsure bool // costs were estimates of which nothing had been heard
 	young  bool // less than 250 ms old, and in the list of those
+	free   bool // the other side did not charge the attempt, or not all of it
 	at     int64
 	left   int64 // when the attempt left: at, unless made moved that
 	sums   sums  // of the root; those of other scopes are in entry.path

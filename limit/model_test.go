@@ -897,6 +897,7 @@ func (m *model) correct(r *modelReservation, diff Cost) {
 		for _, x := range s.limits {
 			d := count(x.cfg.Unit, diff)
 			if x.born > r.age {
+				x.earlier(m.now, r, diff)
 				continue
 			}
 			if diff.Input < 0 && x.knew(r) {
@@ -927,6 +928,19 @@ func (m *model) correct(r *modelReservation, diff Cost) {
 			}
 			m.look(q)
 		}
+	}
+}
+
+// earlier charges what r, which is older than x, has used beyond its reservation, once a
+// balance has lowered x. Nothing comes back.
+func (x *modelLimit) earlier(now int64, r *modelReservation, diff Cost) {
+	d := count(x.cfg.Unit, diff)
+	if diff.Input < 0 && x.knew(r) {
+		d -= diff.Input
+	}
+	if x.reader != nil && d < 0 {
+		x.advance(now)
+		x.add(d)
 	}
 }
 
@@ -1508,9 +1522,13 @@ func (x *trial) lower(s source, r *modelReservation) {
 	if upTo(s, 3) == 0 {
 		own = r.cost
 	}
+	held := own
+	if lim.born > r.age {
+		held = Cost{} // it was not charged
+	}
 	u := lim.cfg.Unit
 	bound := new(big.Rat).Mul(lim.perNano, units(m.now-r.sentAt))
-	bound.Add(bound, units(remaining-count(u, own)))
+	bound.Add(bound, units(remaining-count(u, held)))
 	for _, e := range sc.debits {
 		if e.at > r.sentAt+int64(250*time.Millisecond) {
 			bound.Sub(bound, units(count(u, e.cost)))
@@ -1588,7 +1606,7 @@ func (x *trial) set(s source) {
 		burst, largest := lim.sizes()
 		old.change(m.now, lim.Rate, burst, largest)
 		if old.cfg.Unit != lim.Unit {
-			old.born = m.next()
+			old.born, old.reader = m.next(), nil
 			orphan, old.line = old.line, nil
 		}
 		old.cfg = lim

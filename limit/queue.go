@@ -625,7 +625,8 @@ func (l *Limiter) quit(t *waiter, err, cause error, now int64) error {
 	if own, ok := t.r.by.(*entry); !ok {
 		// Wait is of the root and the common tenant, and took no place.
 		a := t.cost.amounts()
-		l.correct(&l.root, &entry{seq: t.r.seq, taken: t.went}, &a)
+		l.uncounted(t)
+		l.correct(&l.root, &entry{seq: t.r.seq, taken: t.went, mark: mark{free: true}}, &a)
 	} else if own.end(t.r.seq, returned, Cost{}, nil) {
 		t.r, t.err = Reservation{}, e // for the one who takes it after all
 	}

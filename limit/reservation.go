@@ -112,6 +112,7 @@ func (e *entry) end(seq uint64, how ending, actual Cost, spent *Spend) bool {
 		l.vacate(e, how)
 	}
 	if how != kept {
+		e.mark.free = how == returned || e.mark.set && e.mark.free
 		diff := e.cost
 		if how == settled {
 			diff = Cost{
