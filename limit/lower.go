@@ -104,8 +104,8 @@ func (e *entry) unsureOf(u Unit, remaining int64) int64 {
 //
 // own is what this attempt still holds that the other side did not charge: its
 // cost if it was refused, else the zero Cost. A negative count in it is taken
-// as 0. Of a limit that came after the reservation it holds nothing. Lower reports whether credit fell. It does nothing for an unknown name,
-// without Sent, or after the end.
+// as 0. Of a limit that came after the reservation it holds nothing. Lower reports
+// whether credit fell. It does nothing for an unknown name, without Sent, or after the end.
 func (r Reservation) Lower(name string, remaining int64, own Cost) bool {
 	return r.LowerIn("", name, remaining, own)
 }
