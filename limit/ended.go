@@ -178,9 +178,7 @@ func (s *scope) counted(l *Limiter, e *entry, charged Cost) {
 		if b.more == nil || b.more.window == nil || b.born > e.seq {
 			continue
 		}
-		if b.more.first <= e.seq {
-			b.more.closes(e.taken, held.in(b.unit), e.cost.Input)
-		}
+		b.more.closes(e.taken, held.in(b.unit), e.cost.Input)
 		if b.more.ends != nil {
 			b.more.ends.ended(l.now(), e.taken, b.unit, e.cost, charged)
 		}

@@ -366,40 +366,6 @@ func TestEndBooksOfAGuessKnowWhatWasUsed(t *testing.T) {
 	})
 }
 
-// A reservation from before the window is not among those that are open in it. Its end takes
-// none of them off: else what they hold would be taken for use by others, for a window.
-func TestOpenCallsOfAWindowAreItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lim := Limit{Name: "tpm", Unit: Tokens, Rate: PerMinute(60_000), Burst: 60_000}
-		l := mustNew(t, Options{Limits: []Limit{lim}})
-		take := func() Reservation {
-			r, err := l.TryAcquire(Cost{Requests: 1, Output: 4_000})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Sent()
-			return r
-		}
-		before := take()
-		time.Sleep(5 * time.Second) // the bucket is full again
-		lim.Law = Law{Shape: ShapeSliding, FirstCall: true, AtEnd: true}
-		if err := l.SetLimit(lim); err != nil {
-			t.Fatal(err)
-		}
-		within := take()
-		before.Keep()
-		if n := l.root.limits[0].more.open; n != 4_000 {
-			t.Errorf("%d are open; want 4,000", n)
-		}
-		time.Sleep(time.Second)
-		within.Lower("tpm", 52_000, Cost{}) // both are in it
-		within.Keep()
-		if n := l.Snapshot().Limits[0].Credit; n != 52_000 {
-			t.Errorf("credit %d; want 52,000", n)
-		}
-	})
-}
-
 // The grant of a call without a reservation and the end of its context meet. The end books
 // are as if the call had never come.
 func TestAGrantThatIsGivenBackIsInNoEndBook(t *testing.T) {

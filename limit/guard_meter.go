@@ -39,11 +39,10 @@ type meterMore struct {
 	young   int64     // of them, those taken since that instant
 	input   int64     // of those, input
 	since   int64
-	first   uint64 // table.seq when the window came: older reservations are not in open
-	joint   int64  // until then the bucket is asked beside a window that decides
-	over    int64  // units that a window behind a guard has above the newest reading
-	stands  int64  // until then
-	leaves  int64  // if set, the window is the law no more, and is asked until then
+	joint   int64 // until then the bucket is asked beside a window that decides
+	over    int64 // units that a window behind a guard has above the newest reading
+	stands  int64 // until then
+	leaves  int64 // if set, the window is the law no more, and is asked until then
 	before  meterBefore
 }
 
@@ -76,7 +75,7 @@ func (x *meterMore) opens(cost int64) {
 	x.young += cost
 }
 
-// closes notes the end of a reservation that opens has noted.
+// closes notes the end of a reservation, which may be older than the window.
 func (x *meterMore) closes(taken, held, input int64) {
 	x.open = max(0, x.open-held)
 	if taken >= x.since {

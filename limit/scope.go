@@ -457,9 +457,6 @@ func (l *Limiter) addLimit(s *scope, lim Limit, from *string, now int64) *bound 
 	if from != nil {
 		if o := l.lookup(*from); o != nil {
 			if like := o.find(lim.Name); like != nil && like.unit == lim.Unit {
-				if fresh.more != nil {
-					fresh.more.first = fresh.born
-				}
 				fresh.born = like.born
 				fresh.beginAs(like)
 			}
@@ -476,7 +473,6 @@ func (l *Limiter) addLimit(s *scope, lim Limit, from *string, now int64) *bound 
 func (l *Limiter) changeLimit(s *scope, b *bound, lim Limit, now int64) {
 	most, unit, old := b.max, b.unit, b.cfg
 	b.advance(now)
-	had := b.more != nil && b.more.window != nil
 	burst, largest := lim.sizes()
 	b.change(now, lim.Rate, burst, largest)
 	b.cfg = l.share(lim)
@@ -484,10 +480,6 @@ func (l *Limiter) changeLimit(s *scope, b *bound, lim Limit, now int64) {
 		b.more.open, b.more.young, b.more.input = 0, 0, 0
 	}
 	b.obey(old, l.base.UnixNano())
-	if b.more != nil && b.more.window != nil && !had {
-		l.open.seq++
-		b.more.first = l.open.seq
-	}
 	s.follows(now)
 	var q *line
 	if unit != lim.Unit {
