@@ -340,6 +340,11 @@ func TestConfigErrors(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, l, err)
 		}
 	}
+	named := Limit{Name: "tpm", Rate: PerMinute(60)}
+	const same = "limit: Limits[1].Name is tpm: must not be the name of two limits"
+	if _, err := New(Options{Limits: []Limit{named, named}}); err == nil || err.Error() != same {
+		t.Errorf("%v, want %s", err, same)
+	}
 	over := Options{Limits: []Limit{{Rate: Rate{MaxUnits + 1, time.Second}}}}
 	if _, err := New(over); err == nil {
 		t.Error("N above MaxUnits was taken")

@@ -141,7 +141,7 @@ func (s *scope) configure(l *Limiter, limits []Limit, now int64, born uint64) er
 			continue
 		}
 		if s.find(lim.Name) != nil {
-			return &ConfigError{field + ".Name", lim.Name, "is already used by another limit"}
+			return &ConfigError{field + ".Name", lim.Name, "must not be the name of two limits"}
 		}
 		b := newBound(l.share(lim), now, l.base.UnixNano())
 		b.conf, b.born = b.cfg, born

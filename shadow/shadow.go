@@ -7,9 +7,9 @@
 // refusals of the provider (429) would have been spared.
 //
 //	paper, err := limit.New(limit.Options{Limits: limits})
-//	shadow := shadow.New(paper, shadow.Options{})
+//	l := shadow.New(paper, shadow.Options{})
 //	...
-//	fmt.Println(shadow.Report())
+//	fmt.Println(l.Report())
 //
 // # What the paper assumes
 //

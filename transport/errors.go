@@ -102,7 +102,14 @@ func advice(e *limit.Error, c limit.Cost) string {
 		}
 		return "try later, or raise MaxWait"
 	}
-	return "the local limiter held it, not the server"
+	const held = "the local limiter held it, not the server"
+	switch {
+	case !errors.Is(e, context.DeadlineExceeded):
+		return held // the caller left, and knows why
+	case e.Dimension == "in-flight":
+		return held + "; give the context more time, close every response's body, or raise MaxInFlight"
+	}
+	return held + "; give the context more time, or send less"
 }
 
 // ConfigError names an option that cannot be.

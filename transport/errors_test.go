@@ -62,6 +62,35 @@ func TestTheErrorSaysItWasTheLimiter(t *testing.T) {
 	})
 }
 
+// A deadline that ends a call in the line says what to do. Who left by himself knows.
+func TestTheErrorSaysWhatADeadlineNeeds(t *testing.T) {
+	const held = "the local limiter held it, not the server"
+	for want, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		held + "; give the context more time, close every response's body, or raise MaxInFlight": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		},
+		held: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			rt := gate(t, transport.Options{Base: script("bare"), MaxInFlight: 1})
+			open, err := rt.RoundTrip(ask(t, t.Context(), letter))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := end(t.Context())
+			defer cancel()
+			if _, err = rt.RoundTrip(ask(t, ctx, letter)); err == nil || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%v, want the end %q", err, want)
+			}
+			finish(open, nil)
+		})
+	}
+}
+
 // An error says what the cost is made of, and what to lower. Durations are
 // written as durations.
 func TestTheErrorNamesTheParts(t *testing.T) {

@@ -52,7 +52,7 @@ func run(args []string, signals chan os.Signal, stdin io.Reader, stdout, stderr 
 	case "probe":
 		signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		return probe.Run(args[1:], os.Getenv, stdin, stdout, stderr)
-	case "version":
+	case "version", "-version", "--version":
 		version := "(devel)"
 		if i, ok := debug.ReadBuildInfo(); ok && i.Main.Version != "" {
 			version = i.Main.Version

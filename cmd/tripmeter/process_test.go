@@ -244,6 +244,7 @@ func TestCommands(t *testing.T) {
 		want string
 	}{
 		{nil, 2, "tripmeter batch"}, {[]string{"help"}, 0, "tripmeter serve"}, {[]string{"version"}, 0, "tripmeter "},
+		{[]string{"--version"}, 0, "tripmeter "}, {[]string{"-version"}, 0, "tripmeter "},
 		{[]string{"bacth"}, 2, `no command "bacth"`}, {[]string{"batch", "-h"}, 0, "Exit codes: 0"}, {[]string{"probe", "-h"}, 0, "-record"},
 		{[]string{"serve", "-h"}, 0, "-config"}, {[]string{"serve", "-config", "none.toml"}, 2, "none.toml"},
 	} {

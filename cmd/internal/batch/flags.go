@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tripmeter/tripmeter/cmd/internal/meter"
+	"github.com/tripmeter/tripmeter/limit"
 	"github.com/tripmeter/tripmeter/profile"
 )
 
@@ -84,8 +85,8 @@ func (m modelLimits) Set(s string) error {
 		}
 		for k, n := range numbers {
 			v, err := strconv.ParseInt(strings.TrimSpace(n), 10, 64)
-			if err != nil || v < 0 {
-				return fmt.Errorf("%q is not a limit", n)
+			if err != nil || v < 0 || v > limit.MaxUnits {
+				return fmt.Errorf("%q is not a limit: it must be from 0 to %d", n, int64(limit.MaxUnits))
 			}
 			*to[k] = v
 		}
@@ -101,9 +102,12 @@ func parse(args []string, env func(string) string, stderr io.Writer) (config, er
 		return c, err
 	}
 	if f.NArg() > 0 {
-		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
+		return c, fmt.Errorf("unexpected argument %q: files are named by flags, as in -in requests.jsonl -out answers.jsonl", f.Arg(0))
 	}
 	if err := c.check(); err != nil {
+		return c, err
+	}
+	if err := c.checkLimits(); err != nil {
 		return c, err
 	}
 	if err := c.checkFiles(); err != nil {
@@ -176,6 +180,22 @@ func (c *config) check() error {
 		return errors.New("-errors must be a file of its own")
 	case c.priority != "batch" && c.priority != "interactive":
 		return fmt.Errorf("-priority is %q: it must be batch or interactive", c.priority)
+	}
+	return nil
+}
+
+// checkLimits refuses a limit that cannot be, by the name of its flag: the library would name
+// a field of its options.
+func (c *config) checkLimits() error {
+	for _, l := range []struct {
+		flag string
+		n    int64
+	}{
+		{"-rpm", c.limits.RPM}, {"-tpm", c.limits.TPM}, {"-itpm", c.limits.InputTPM}, {"-otpm", c.limits.OutputTPM},
+	} {
+		if l.n < 0 || l.n > limit.MaxUnits {
+			return fmt.Errorf("%s is %d: it must be from 1 to %d, or unset", l.flag, l.n, int64(limit.MaxUnits))
+		}
 	}
 	return nil
 }

@@ -336,6 +336,25 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// What is wrong with the flags is said with their names, and not with fields of the library.
+func TestFlagErrorsNameTheFlag(t *testing.T) {
+	in := write(t, lineFor("a"))
+	for want, args := range map[string][]string{
+		"-rpm is -4: it must be from 1 to 1000000000000":            {"-rpm", "-4"},
+		"-tpm is 2000000000000: it must":                            {"-tpm", "2000000000000", "-practice"},
+		"-itpm is -1: it must":                                      {"-itpm", "-1", "-dry-run"},
+		"-otpm is -1: it must":                                      {"-otpm", "-1", "-practice"},
+		`"2000000000000" is not a limit: it must be from 0 to 1000`: {"-limits", "gpt-4o=1/2000000000000"},
+		`unexpected argument "more.jsonl": files are named by`:      {"more.jsonl"},
+	} {
+		var stderr bytes.Buffer
+		code := Run(append([]string{"-in", in}, args...), keyEnv, nil, nil, io.Discard, &stderr)
+		if code != ExitUsage || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "Limits[") {
+			t.Errorf("%v: code %d, %q, want %q", args, code, stderr.String(), want)
+		}
+	}
+}
+
 // A file larger than the memory allowed passes through.
 func TestBoundedMemory(t *testing.T) {
 	n := 8_000

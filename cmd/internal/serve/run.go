@@ -51,7 +51,7 @@ func Run(args []string, env func(string) string, signals <-chan os.Signal, stder
 	logger := log.New(stderr, "serve: ", log.LstdFlags|log.Lmsgprefix)
 	c, err := load(*name, env)
 	if err == nil && f.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+		err = fmt.Errorf("unexpected argument %q: the file is named by -config", f.Arg(0))
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "serve:", err)

@@ -199,6 +199,17 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A file without -config before it is not taken for the configuration.
+func TestUsageNamesTheFlag(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good.toml")
+	os.WriteFile(good, []byte(strings.Replace(plain, "URL", "http://h", 1)), 0o600)
+	var stderr bytes.Buffer
+	code := Run([]string{"-config", good, "my.toml"}, secrets1, nil, &stderr)
+	if want := `unexpected argument "my.toml": the file is named by -config`; code != ExitUsage || !strings.Contains(stderr.String(), want) {
+		t.Errorf("code %d, %q, want %q", code, stderr.String(), want)
+	}
+}
+
 // For any bytes that come, the provider sees whole requests with its own key only,
 // and the gateway goes on.
 func FuzzRequests(f *testing.F) {
