@@ -34,7 +34,7 @@ func TestARuleThatEndsGivesNothingBack(t *testing.T) {
 	})
 }
 
-// An earlyLedger keeps what it was last told of calls from before a limit.
+// An earlyLedger keeps the last word on calls from before a limit.
 type earlyLedger struct {
 	notebook
 	charged bool

@@ -9,7 +9,7 @@ import (
 
 // A limit that an answer taught, and one like it that was there from the start. Once it is
 // said that the other side had charged the calls that left before, both hold the same to the
-// grain: whatever is taken, ends, or is read, and whenever it is said. Before that the
+// grain, in every order of takes, ends and readings. Before that the
 // learned one never holds more.
 func TestALearnedLimitBecomesOneThatWasThere(t *testing.T) {
 	dice := rand.New(rand.NewPCG(*seedFlag, 17))
@@ -28,7 +28,7 @@ type twin struct {
 	cost           Cost
 }
 
-// learnedProgram plays one program. It returns 1 if what was set aside was given back.
+// learnedProgram plays one program. It returns 1 if something that was set aside came back.
 func learnedProgram(t *testing.T, dice *rand.Rand) (gave int) {
 	lim := Limit{Name: "x", Unit: Tokens, Rate: PerSecond(100 + dice.Int64N(400)), Burst: 5000}
 	there, learned := mustNew(t, Options{Limits: []Limit{lim}}), mustNew(t, Options{})
@@ -116,7 +116,7 @@ func learnedProgram(t *testing.T, dice *rand.Rand) (gave int) {
 
 // Two calls of 4,000 are under way when the answer of a third teaches a limit of 60,000 a
 // minute: 5,000 are left. They end with 1,000 each. Without a word that is lost; with it
-// both give back 3,000, the one that ended before and the one that ends later. A newer
+// both give back 3,000, though one ended before and one ends later. A newer
 // balance bounds what is given back.
 func TestEarlierCallsGiveBack(t *testing.T) {
 	for _, of := range []struct {

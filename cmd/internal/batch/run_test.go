@@ -336,7 +336,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// What is wrong with the flags is said with their names, and not with fields of the library.
+// A wrong flag is reported by its name, and not with fields of the library.
 func TestFlagErrorsNameTheFlag(t *testing.T) {
 	in := write(t, lineFor("a"))
 	for want, args := range map[string][]string{
