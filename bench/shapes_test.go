@@ -165,8 +165,8 @@ const few = 500
 
 // missedStarts are the rows of starts whose bars are not met yet, and why.
 var missedStarts = map[[3]string]string{
-	{"sliding minute, reserve", "four processes", "whole limits"}: "p99 149 to 250 s, by the run of four to twelve seeds: one process gets a smaller share by chance, and ends last",
-	{"fixed minute, reserve", "four processes", "whole limits"}:   "p99 145 to 284 s, by the run of ten seeds: as above, in about one seed of ten",
+	{"sliding minute, reserve", "four processes", "whole limits"}: "p99 149 to 250 s, by the run of four to twelve seeds, for the same reason",
+	{"fixed minute, reserve", "four processes", "whole limits"}:   "p99 145 to 284 s, by the run of ten seeds: in about one of them a process gets a smaller share by chance, and ends last",
 }
 
 // TestStarts plays starts and holds them to their bars.
