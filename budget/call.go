@@ -474,7 +474,7 @@ func (c *Call) question(now time.Time, r reading) {
 		s.charge.Store(uint32(seen) + 1)
 		s.doubt.followed()
 		s.rule(now, true)
-		c.path.settles(false)
+		c.path.settle(false)
 		if slices.Index(byPrice[:], seen) < slices.Index(byPrice[:], current) {
 			s.uncut(now)
 		}
@@ -482,7 +482,7 @@ func (c *Call) question(now time.Time, r reading) {
 		s.rule(now, false)
 	}
 	if !doubted && current == estimate.ChargeSettle && !s.settles.Load() && s.doubt.settles() {
-		c.path.settles(true)
+		c.path.settle(true)
 	}
 }
 

@@ -62,7 +62,7 @@ const (
 )
 
 const (
-	early = 500 // answers in which calls of the first ones are open
+	asks  = 500 // answers after which settles may be asked: the first calls are over then
 	every = 2   // pairs to a verdict, for which some hundred numbers are sorted
 	swap  = 2   // attempts: one ends, and one leaves that waited for what it gives back
 	crowd = 8   // attempts that leave or end together
@@ -260,12 +260,12 @@ func (d *doubt) best(current estimate.Charge) (best estimate.Charge, known bool)
 }
 
 // settles reports whether balances that are apart show that the provider charges what calls
-// reserve, and gives back what is not used: no other rule is near. After early answers
-// it is not asked any more: calls from before a limit was learned are over by then.
+// reserve, and gives back what is not used: no other rule is near. After so many asks it
+// looks no more: calls from before a limit was learned are over by then.
 func (d *doubt) settles() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked++; d.asked > early {
+	if d.asked++; d.asked > asks {
 		return false
 	}
 	for _, i := range [...]int{asSent, asAnswered} {

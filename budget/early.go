@@ -12,9 +12,9 @@ import "github.com/tripmeter/tripmeter/limit"
 // limit would hold too much. Of 200 calls at once on a bucket of 10 s, five to ten are
 // under way when the limit is learned. They gave back 2 % of the ideal throughput.
 
-// settles notes on p whether balances show that what calls reserve is charged, and given
+// settle notes on p whether balances show that what calls reserve is charged, and given
 // back where it is not used.
-func (p *Path) settles(yes bool) {
+func (p *Path) settle(yes bool) {
 	for _, s := range p.scopes {
 		if s.settles.Swap(yes) == yes {
 			continue

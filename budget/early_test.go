@@ -18,7 +18,7 @@ func TestARuleThatEndsGivesNothingBack(t *testing.T) {
 		p := b.Scope()
 		s := p.inner
 		s.charge.Store(uint32(estimate.ChargeSettle) + 1)
-		p.settles(true)
+		p.settle(true)
 		for range 4 {
 			time.Sleep(2 * time.Minute)
 			open(t, b, request(100, 100)).Refuse(time.Now(), Refusal{Wait: time.Second, Named: true, Dimension: "tokens"})
@@ -53,7 +53,7 @@ func TestChargesAtTheEndGiveNothingBack(t *testing.T) {
 		b := newBudget(t, Options{Ledger: ledger, Profile: ruled(estimate.ChargeSettle)})
 		open(t, b, request(100, 100)).Hear(time.Now(), shows(50_000), false)
 		p := b.Scope()
-		if p.settles(true); !ledger.charged {
+		if p.settle(true); !ledger.charged {
 			t.Fatal("the ledger does not know that they were charged")
 		}
 		s := p.inner

@@ -73,7 +73,7 @@ func (p *Path) refused(now, sent time.Time, cost limit.Cost, wait, named time.Du
 			c, ch := s.refused(now, sent, cost, wait, named, kind, noRequests, p, m)
 			concerned, changes = append(concerned, c...), append(changes, ch...)
 			if ruled && s.charge.Load() == 0 {
-				p.settles(false) // that was a part of the rule
+				p.settle(false) // that was a part of the rule
 			}
 		}
 	}

@@ -98,11 +98,11 @@ func (c *Call) heedCharge(now time.Time) {
 	case seen == 0:
 	case seen == noCharge:
 		s.charge.Store(0)
-		c.path.settles(false)
+		c.path.settle(false)
 	case estimate.Charge(seen-1) != current && s.doubt.hear(now) && c.watch.Doubted(current, estimate.Charge(seen-1)):
 		s.charge.Store(uint32(seen))
 		s.doubt.followed()
-		c.path.settles(false)
+		c.path.settle(false)
 	}
 }
 

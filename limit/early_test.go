@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A limit that an answer taught, and one like it that was there from the start. Once it is
-// said that the other side had charged the calls that left before, both hold the same to the
-// grain, in every order of takes, ends and readings. Before that the
-// learned one never holds more.
+// A limit that an answer taught, and one like it that was there from the start. After
+// EarlyScope both hold the same, to the grain, in every order of takes, ends and readings.
+// Before that the learned one never holds more.
 func TestALearnedLimitBecomesOneThatWasThere(t *testing.T) {
 	dice := rand.New(rand.NewPCG(*seedFlag, 17))
 	gave := 0

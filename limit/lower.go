@@ -142,7 +142,8 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	own = Cost{max(0, own.Requests), max(0, own.Input), max(0, own.Output)}
 	back.Input += s.busy.owed - then.owed // the reading has it: see correct
 	held, out, in := own.amounts(), since.amounts(), back.amounts()
-	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - e.uncharged(b, &held)
+	e.mark.free = e.mark.free || held != (amounts{})
+	remaining = max(-MaxUnits, min(remaining, MaxUnits)) - e.holds(b, &held)
 	level := mulSigned(remaining-b.cfg.Margin, b.w).
 		add(mul(b.n, uint64(now-e.mark.at))).
 		sub(mulSigned(out.in(b.unit), b.w)).
@@ -175,10 +176,8 @@ func (e *entry) Lower(seq uint64, scope, name string, remaining int64, own Cost)
 	return fell
 }
 
-// uncharged is what e holds of b that the other side did not charge. Of a limit that came
-// later it holds nothing, and gives nothing of that back to it.
-func (e *entry) uncharged(b *bound, held *amounts) int64 {
-	e.mark.free = e.mark.free || *held != (amounts{})
+// holds is the part of held that e will give back to b: nothing of it if b came later.
+func (e *entry) holds(b *bound, held *amounts) int64 {
 	if b.born > e.seq {
 		return 0
 	}

@@ -503,11 +503,7 @@ func (l *Limiter) DrainScope(scope, name string, keep int64, d time.Duration) bo
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	s := l.lookup(scope)
-	if s == nil {
-		return false
-	}
-	b := s.find(name)
+	b := l.limitOf(scope, name)
 	if b == nil || !b.refused(now, clampUnits(keep), max(0, d)) {
 		return false
 	}
@@ -523,11 +519,7 @@ func (l *Limiter) RecallScope(scope, name string, ago time.Duration, units int64
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	s := l.lookup(scope)
-	if s == nil {
-		return
-	}
-	b, back := s.find(name), int64(max(0, ago))
+	b, back := l.limitOf(scope, name), int64(max(0, ago))
 	if b == nil || b.more == nil || b.more.window == nil || back >= 2*int64(b.w) {
 		return // no window counts what is older than two of its length
 	}
@@ -535,21 +527,18 @@ func (l *Limiter) RecallScope(scope, name string, ago time.Duration, units int64
 	b.more.window.charge(max(0, now-back), clampUnits(units))
 }
 
-// EarlyScope says whether the other side had charged, by what they reserved, calls that
-// left before a limit of any scope came. A balance that it stated since has that in it,
-// and by [Reservation.Lower] the limit too. So what such calls give back is credit, as
-// far as no later balance shows less. That of calls which ended before is given back at once.
-// While it is not said nothing is: had the other side charged nothing, credit would be
-// minted. Windows and guards are not concerned. A limit that is not there yet is not meant.
+// EarlyScope says whether the other side charges what calls reserve. It is for calls that
+// left before a limit of any scope came. The balances that the other side states have their
+// charge in them, and [Reservation.Lower] took it off the limit. So what they give back is
+// credit, as far as no later balance shows less: at once for those that have ended, and at
+// their end for others. Before EarlyScope nothing comes back: had the other side charged
+// nothing, credit would be minted. It is not said of windows and guards, nor of a limit that
+// is not there yet.
 func (l *Limiter) EarlyScope(scope, name string, charged bool) {
 	l.lock()
 	defer l.mu.Unlock()
 	now := l.catchUp()
-	s := l.lookup(scope)
-	if s == nil {
-		return
-	}
-	b := s.find(name)
+	b := l.limitOf(scope, name)
 	if b == nil {
 		return
 	}
@@ -561,6 +550,14 @@ func (l *Limiter) EarlyScope(scope, name string, charged bool) {
 		l.look(b.line, now)
 	}
 	l.run(now)
+}
+
+// limitOf is the limit of that name in a scope, or nil.
+func (l *Limiter) limitOf(scope, name string) *bound {
+	if s := l.lookup(scope); s != nil {
+		return s.find(name)
+	}
+	return nil
 }
 
 // lookup is the scope of that name, or nil.
