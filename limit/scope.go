@@ -529,7 +529,7 @@ func (l *Limiter) RecallScope(scope, name string, ago time.Duration, units int64
 
 // EarlyScope says whether the other side charges what calls reserve. It is for calls that
 // left before a limit of any scope came. The balances that the other side states have their
-// charge in them, and [Reservation.Lower] took it off the limit. So what they give back is
+// charge in them, and [Reservation.Lower] took it off the limit. So their refunds are
 // credit, as far as no later balance shows less: at once for those that have ended, and at
 // their end for others. Before EarlyScope nothing comes back: had the other side charged
 // nothing, credit would be minted. It is not said of windows and guards, nor of a limit that
